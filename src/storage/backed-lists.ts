@@ -140,13 +140,15 @@ export async function readList<T extends KubernetesObject>(backend: Backend, opt
 }
 
 async function readPage<T extends KubernetesObject>(backend: Backend, options: PageOptions<T>): Promise<List<T>> {
-  const { prefix, limit, selects } = options;
+  const { prefix, limit, selects, signal } = options;
   const parts = new Parts<T>(backend, options);
   const items: T[] = [];
   for (;;) {
     const wanted = limit === 0 ? Infinity : limit - items.length;
     const { entries, revision, left, isLeftCounted } = await parts.next(selects ? MAX_PART : wanted);
     for (const [at, entry] of entries.entries()) {
+      const loading = entry.load?.(signal);
+      if (loading) await loading;
       const { object } = entry;
       if (selects && !selects(object)) continue;
       items.push(object);

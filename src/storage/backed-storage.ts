@@ -21,6 +21,7 @@ import { Backoff } from '../watch/backoff.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
+import { inPieces, type Pace, paceOf } from '../watch/fair-queue.ts';
 import type { Watch } from '../watch/watch.ts';
 import { checkReached, readList, type ScopeSettings } from './backed-lists.ts';
 import { openWatch } from './backed-watch.ts';
@@ -54,7 +55,7 @@ import type {
   StorageWatchOptions,
   UpdateOptions,
 } from './storage.ts';
-import { atVersion, copyOf, Draft, isSameContent } from './values.ts';
+import { atVersion, comparingContent, copying, type Draft, drafting, isLarge } from './values.ts';
 
 /** What is there, as far as is known. Revision 0: nothing. */
 interface State<T> {
@@ -90,11 +91,19 @@ async function updateObject<T extends KubernetesObject>(
     if (current === undefined && !createIfMissing) throw notFound(target.key);
     const unmet = unmetPrecondition(target.key, current, options);
     if (unmet) throw unmet;
-    const draft = new Draft<T>(await asked(target, change(copyOf(current) as T)));
-    return current !== undefined && isSameContent(draft.object, current) ? { same: true } : { draft };
+    const terms = termsOf(target);
+    if (current && isLarge(current)) await terms.pace.heavy?.(target.signal as AbortSignal);
+    const copy = current && (await inPieces(copying(current), terms));
+    const draft = await inPieces(drafting<T>(await asked(target, change(copy as T))), terms);
+    const isSame = current !== undefined && (await inPieces(comparingContent(draft.object, current), terms));
+    return isSame ? { same: true } : { draft };
   };
   return guarded(target, decide, { cached, ttlSeconds });
 }
+
+const termsOf = ({ signal }: Pick<Target, 'signal'>): { pace: Pace; signal: AbortSignal | undefined } => ({
+  ...{ pace: paceOf(signal), signal },
+});
 
 async function deleteObject<T extends KubernetesObject>(target: Target, options: DeleteOptions<T>): Promise<T> {
   const { validate, cached } = options;
@@ -126,7 +135,7 @@ async function guarded<T extends KubernetesObject>(
     shared.pending.check(signal);
     const result = await shared.backend.txn<T>({ key, expected, put, ttlSeconds, what, signal });
     if (result.succeeded) return put ? (result.object as T) : atVersion(object as T, result.revision);
-    state = stateOf(result.current);
+    state = await stateOf(result.current, signal);
   }
 }
 
@@ -151,10 +160,14 @@ async function decided<T extends KubernetesObject>(
 }
 
 async function readState<T extends KubernetesObject>({ shared, wholeKey, what, signal }: Target): Promise<State<T>> {
-  return stateOf<T>((await shared.backend.get<T>(wholeKey, { what, signal })).entry);
+  return stateOf<T>((await shared.backend.get<T>(wholeKey, { what, signal })).entry, signal);
 }
 
-function stateOf<T extends KubernetesObject>(entry: Entry<T> | undefined): State<T> {
+async function stateOf<T extends KubernetesObject>(
+  entry: Entry<T> | undefined,
+  signal: AbortSignal | undefined,
+): Promise<State<T>> {
+  await entry?.load?.(signal);
   const object = entry?.object;
   return { object, revision: object?.metadata?.resourceVersion ?? '0', isCurrent: true };
 }
@@ -216,6 +229,7 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
     const anyState = resourceVersion !== undefined && resourceVersion !== '' && atLeast === undefined;
     const { entry, revision } = await this.#shared.backend.get<T>(wholeKey, { anyState, what, signal });
     checkReached(revision, atLeast);
+    await entry?.load?.(signal);
     return entry?.object;
   }
 
@@ -248,7 +262,9 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
     const { ttlSeconds, signal } = checkCreate(options);
     const { wholeKey, what } = this.#target('create', key, signal);
     checkNew(object);
-    const write = { key: wholeKey, expected: '0', put: new Draft(object), ttlSeconds };
+    const put = await inPieces(drafting(object), termsOf({ signal }));
+    this.#shared.pending.check(signal);
+    const write = { key: wholeKey, expected: '0', put, ttlSeconds };
     const result = await this.#shared.backend.txn<T>({ ...write, what, signal });
     if (!result.succeeded) throw alreadyExists(key);
     return result.object as T;

@@ -14,6 +14,7 @@ import type { KubernetesObject } from '../cache/object.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { isWatchError } from '../watch/errors.ts';
 import { type BookmarkEvent, INITIAL_EVENTS_END, type Status, toStatus } from '../watch/event.ts';
+import { type Pace, requestPace, setPace } from '../watch/fair-queue.ts';
 import { type PullSource, PullWatch } from '../watch/pull-watch.ts';
 import { NONE } from '../watch/reader.ts';
 import type { Watch } from '../watch/watch.ts';
@@ -48,7 +49,7 @@ export async function openWatch<T extends KubernetesObject>(
     shared.watches.delete(entry);
     leave();
   };
-  const source = new BackedEvents<T>(shared, { ...opening, onEnd });
+  const source = new BackedEvents<T>(shared, { ...opening, onEnd, pace: requestPace(signal) });
   const entry: OpenWatch = { prefix: opening.prefix, requestProgress: () => source.requestProgress(), stop: onAbort };
   shared.watches.add(entry);
   leave = whenAborted(signal, onAbort);
@@ -82,10 +83,17 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
   /** The rest of the state. */
   #parts: Parts<T> | undefined;
   #changes: Changes<T> | undefined;
+  /** What waits next is large, and is being decoded. */
+  #loading: Promise<void> | undefined;
   #owesProgress: boolean = false;
   #over: boolean = false;
 
-  constructor(shared: ScopeSettings, options: WatchOpening<T> & { readonly onEnd: () => void }) {
+  constructor(
+    shared: ScopeSettings,
+    options: WatchOpening<T> & { readonly onEnd: () => void; readonly pace?: Pace | undefined },
+  ) {
+    const { pace } = options;
+    if (pace) setPace(this.#abort.signal, pace);
     this.#shared = shared;
     this.#options = options;
     this.#isAsked = options.previousOf !== undefined && options.selects === undefined;
@@ -114,7 +122,10 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
       if (value) return { done: false, value };
       if (this.#over || this.#abort.signal.aborted) return { done: true, value: undefined };
       try {
-        if (this.#parts) this.#took(await this.#parts.next(Infinity));
+        if (this.#loading) {
+          await this.#loading;
+          this.#abort.signal.throwIfAborted();
+        } else if (this.#parts) this.#took(await this.#parts.next(Infinity));
         else this.#told(await this.#changes?.next());
       } catch (error) {
         this.#abort.signal.throwIfAborted();
@@ -126,7 +137,11 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
   poll(): StorageEvent<T> | undefined {
     for (;;) {
       while (this.#at < this.#waiting.length) {
-        const event = this.#deliver(this.#waiting[this.#at++] as Entry<T> | Change<T>);
+        const next = this.#waiting[this.#at] as Entry<T> | Change<T>;
+        this.#loading = next.load?.(this.#abort.signal);
+        if (this.#loading) return undefined;
+        this.#at++;
+        const event = this.#deliver(next);
         if (event) return event;
       }
       const then = this.#then;
@@ -141,6 +156,10 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
         this.#fail(error);
       }
     }
+  }
+
+  get isLoading(): boolean {
+    return this.#loading !== undefined;
   }
 
   /**
@@ -274,8 +293,8 @@ class BackedWatch<T extends KubernetesObject> extends PullWatch<StorageEvent<T>>
   }
 
   protected override end(): void {
-    // While it waits, the last revision has been delivered.
-    if (!this.stopped && !this.pulling) this.#rest = this.#source.rest().reverse();
+    // While it waits for more, the last revision has been delivered.
+    if (!this.stopped && (!this.pulling || this.#source.isLoading)) this.#rest = this.#source.rest().reverse();
     super.end();
   }
 

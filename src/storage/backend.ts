@@ -31,6 +31,11 @@ export interface Entry<T> {
    * read it once; that throws if the value is not an object. It must not be changed. Not there in a range with `keysOnly`.
    */
   readonly object: T;
+  /**
+   * Called before the object is read: decodes a large one in pieces, so that it is there then. Undefined, or no such method: that takes no
+   * time. Rejects only if the signal aborts: what cannot be decoded throws when it is read. It may be called again.
+   */
+  load?(signal?: AbortSignal): Promise<void> | undefined;
 }
 
 /** One change of one key. */
@@ -46,6 +51,8 @@ export interface Change<T> {
    * {@link Entry}; throws 410 if it has been compacted.
    */
   readonly previous: T | undefined;
+  /** As in {@link Entry}, for both objects. */
+  load?(signal?: AbortSignal): Promise<void> | undefined;
 }
 
 /** What {@link Changes} deliver at once. */

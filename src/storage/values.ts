@@ -13,7 +13,7 @@
  */
 import { type KubernetesObject, versionOf } from '../cache/object.ts';
 import { invalid, isRecord, type WatchError } from '../watch/errors.ts';
-import { atOnce, type Work } from '../watch/fair-queue.ts';
+import type { Work } from '../watch/fair-queue.ts';
 import { comparing, parsing, put, stringifying } from './json.ts';
 import { refused } from './statuses.ts';
 
@@ -47,7 +47,9 @@ export function encodedOnce(object: object): Uint8Array {
 export function* encoding(object: object, keeps: boolean): Work<Uint8Array> {
   const known = made.get(object);
   if (typeof known === 'object') return known;
-  const bytes = noted(object, yield* stringifying(object));
+  const text = yield* stringifying(object);
+  if (text.length > LARGE_BYTES) yield;
+  const bytes = noted(object, text);
   if (keeps) made.set(object, bytes);
   return bytes;
 }
@@ -135,8 +137,8 @@ export type Share = (whole: object) => unknown;
  */
 export const gentle: WeakMap<object, (kept: object) => Share> = new WeakMap();
 
-/** The size from which an object is copied in pieces, in bytes of JSON. */
-const LARGE_BYTES = 262_144;
+/** What is larger is parsed, copied and written in pieces, in bytes of JSON. */
+export const LARGE_BYTES = 262_144;
 
 /** An object whose JSON is there already, as `toValue` has made it. */
 export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {
@@ -198,11 +200,6 @@ export function* comparingContent(one: KubernetesObject, other: KubernetesObject
 const VERSION = ['resourceVersion'];
 const METADATA = ['metadata'];
 
-/** The same at a stretch. */
-export function isSameContent(one: KubernetesObject, other: KubernetesObject): boolean {
-  return atOnce(comparingContent(one, other));
-}
-
 const START = '{"metadata":{';
 const BRACE = 0x7d;
 const START_BYTES = encoder.encode(START);
@@ -232,10 +229,9 @@ export class Draft<T extends KubernetesObject = KubernetesObject> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on. */
   constructor(object: T) {
-    const { plain, metadata } = plainOf(object);
-    const { metadata: _, ...rest } = plain;
-    const { resourceVersion: _version, ...kept } = metadata;
-    this.text = JSON.stringify({ metadata: kept, ...rest });
+    const given: unknown = object;
+    this.text = given instanceof Drafted ? given.text : JSON.stringify(ordered(object));
+    if (given instanceof Drafted) this.#parsed = given.parsed as Parsed<T>;
   }
 
   /** The bytes to store: {@link text} in UTF-8. */
@@ -257,6 +253,32 @@ export class Draft<T extends KubernetesObject = KubernetesObject> {
   }
 }
 
+/** The text of a draft, and what it is parsed to. */
+class Drafted {
+  readonly text: string;
+  readonly parsed: Parsed<unknown>;
+
+  constructor(text: string, parsed: Parsed<unknown>) {
+    this.text = text;
+    this.parsed = parsed;
+  }
+}
+
+/** A draft that is made in pieces. */
+export function* drafting<T extends KubernetesObject>(object: T): Work<Draft<T>> {
+  const stored = yield* stringifying(ordered(object));
+  const { text, isOurs } = textAt(stored, '');
+  return new Draft<T>(new Drafted(stored, checked(yield* parsing(text), '', isOurs)) as unknown as T);
+}
+
+/** What a draft writes: the metadata first, without the version. */
+function ordered(object: unknown): object {
+  const { plain, metadata } = plainOf(object);
+  const { metadata: _, ...rest } = plain;
+  const { resourceVersion: _version, ...kept } = metadata;
+  return { metadata: kept, ...rest };
+}
+
 /**
  * The object of a value, written at a revision.
  *
@@ -270,10 +292,25 @@ export function toObject<T extends KubernetesObject>(
   try {
     return finished(parsed<T>(decoder.decode(value), revision), value, revision);
   } catch (error) {
-    throw corrupt(
-      from.key,
-      error instanceof NotAnObject ? error.message : `is not JSON: ${(error as Error).message.slice(0, 200)}`,
-    );
+    throw corrupt(from.key, error);
+  }
+}
+
+/** The same in pieces. The JSON of what other programs have written is made here, too. */
+export function* decoding<T extends KubernetesObject>(
+  value: Uint8Array,
+  from: { readonly key: string; readonly revision: string },
+): Work<T> {
+  const { revision } = from;
+  try {
+    const { text, isOurs } = textAt(decoder.decode(value), revision);
+    const object = checked<T>(yield* parsing(text), revision, isOurs);
+    if (text.length > LARGE_BYTES) yield;
+    const made = finished(object, value, revision);
+    yield* encoding(made, true);
+    return made;
+  } catch (error) {
+    throw corrupt(from.key, error);
   }
 }
 
@@ -310,18 +347,24 @@ function headOf(revision: string, isEmpty: boolean): string {
 /** What is JSON, and no object. */
 class NotAnObject extends Error {}
 
-function parsed<T>(text: string, version: string): Parsed<T> {
-  let object: unknown;
-  let isSpliced = false;
-  if (text.startsWith(START)) {
-    object = JSON.parse(headOf(version, text.charCodeAt(START.length) === BRACE) + text.slice(START.length));
-    // A version of its own, which would come last, counts.
-    isSpliced = isRecord(object) && isRecord(object.metadata) && object.metadata.resourceVersion === version;
-  } else object = JSON.parse(text);
+function parsed<T>(stored: string, version: string): Parsed<T> {
+  const { text, isOurs } = textAt(stored, version);
+  return checked(JSON.parse(text), version, isOurs);
+}
+
+/** A stored text with a version, if it is one of ours. */
+function textAt(text: string, version: string): { readonly text: string; readonly isOurs: boolean } {
+  if (!text.startsWith(START)) return { text, isOurs: false };
+  return { text: headOf(version, text.charCodeAt(START.length) === BRACE) + text.slice(START.length), isOurs: true };
+}
+
+function checked<T>(object: unknown, version: string, isOurs: boolean): Parsed<T> {
   if (!isRecord(object)) throw new NotAnObject('is not a JSON object');
   if (object.metadata === undefined) object.metadata = {};
-  else if (!isRecord(object.metadata)) throw new NotAnObject('has metadata that is not an object');
-  return { object: object as T, isSpliced };
+  const { metadata } = object;
+  if (!isRecord(metadata)) throw new NotAnObject('has metadata that is not an object');
+  // A version of its own, which would come last, counts.
+  return { object: object as T, isSpliced: isOurs && metadata.resourceVersion === version };
 }
 
 function finished<T>({ object, isSpliced }: Parsed<T>, value: Uint8Array, revision: string): T {
@@ -338,6 +381,7 @@ function finished<T>({ object, isSpliced }: Parsed<T>, value: Uint8Array, revisi
   return object;
 }
 
-function corrupt(key: string, why: string): WatchError {
+function corrupt(key: string, error: unknown): WatchError {
+  const why = error instanceof NotAnObject ? error.message : `is not JSON: ${(error as Error).message.slice(0, 200)}`;
   return refused(500, 'StorageReadError', `the value under ${JSON.stringify(key)} ${why}`);
 }

@@ -98,6 +98,24 @@ const BROKEN: readonly (readonly [string, string, Alter])[] = [
   ],
   ['goes on when it is closed', 'the end of changes', (b) => ({ get: async (key: string) => (key === '' ? b.get(key) : {}) })],
   [
+    'never ends to load',
+    'a large object can be loaded',
+    (b) => ({
+      get: async (key: string) => {
+        const { entry, ...rest } = await b.get<never>(key);
+        return { ...rest, entry: entry && { key, object: entry.object, load: () => Promise.resolve() } };
+      },
+    }),
+  ],
+  [
+    'has nothing once it is loaded',
+    'a large object can be loaded',
+    following((batch) => ({
+      ...batch,
+      changes: batch.changes.map((change) => ({ ...(without(change) as object), load: () => undefined }) as never),
+    })),
+  ],
+  [
     'forgets times to live',
     'what has a time to live',
     (b) => ({ txn: (write: object) => b.txn({ ...write, ttlSeconds: 0 } as never) }),

@@ -3,6 +3,7 @@ import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
 import { choosePresentation, PLAIN, type Subject } from '../../src/apiserver/http/presentation.ts';
 import { humanDuration, toBookmarkTable, toIncludeObject, toPartialList, toTable } from '../../src/apiserver/http/table.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 
 describe('a list of large objects whose JSON was let go', () => {
   const info = { listKind: 'ThingList', apiVersion: 'v1' } as never;
@@ -24,7 +25,7 @@ describe('choosePresentation', () => {
       const wish = { query: new URLSearchParams(), subject, now: () => 0, onError: () => {} };
       const chosen = choosePresentation(accept, wish);
       if (chosen === PLAIN) return 'plain';
-      const bytes = chosen.object({} as never, { metadata: { name: 'a' } });
+      const bytes = atOnce(chosen.writing({} as never, { metadata: { name: 'a' } }));
       const { kind, apiVersion } = JSON.parse(new TextDecoder().decode(bytes));
       return `${kind} ${apiVersion}`;
     } catch (error) {

@@ -14,12 +14,13 @@ import {
   planWatch,
   predicateOf,
 } from '../../src/storage/requests.ts';
-import { copyOf, encoded, isSameContent, preparing } from '../../src/storage/values.ts';
+import { comparingContent, copyOf, encoded, preparing } from '../../src/storage/values.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
 
 const RUNS = runs(1_500);
+const isSameContent = (...both: Parameters<typeof comparingContent>): boolean => atOnce(comparingContent(...both));
 const codeOf = (run: () => unknown): unknown => {
   try {
     return run();

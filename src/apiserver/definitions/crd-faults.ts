@@ -12,6 +12,7 @@ import {
   duplicateCause,
   forbiddenCause,
   invalidCause,
+  jsonStart,
   requiredCause,
   tooManyCause,
   unsupportedCause,
@@ -222,7 +223,7 @@ function listFaults(versions: readonly CrdVersion[]): FieldCause[] {
     }),
   );
   // In the order in which Go declares them.
-  const shown = JSON.stringify(shownAs).slice(0, MAX_SHOWN_CHARS);
+  const shown = jsonStart(shownAs, MAX_SHOWN_CHARS);
   const refused = (why: string): FieldCause => ({ field: 'spec.versions', message: `Invalid value: ${shown}: ${why}` });
   if (new Set(versions.map(({ name }) => name)).size < versions.length) {
     faults.push(refused('must contain unique version names'));

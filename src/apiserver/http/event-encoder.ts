@@ -14,16 +14,19 @@ import { type Form, SLICE_BYTES, type Slice, toSlice } from '../../bridge/events
 import { toMark } from '../../bridge/transport/http-head.ts';
 import type { List } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
-import type { StorageEvent } from '../../storage/storage.ts';
-import { encoded } from '../../storage/values.ts';
+import type { ChangeEvent, StorageEvent } from '../../storage/storage.ts';
+import { encoded, encoding, isLarge, isReady } from '../../storage/values.ts';
+import { isPromise } from '../../watch/abort.ts';
 import { type BookmarkEvent, type ChangeType, isErrorEvent, isInitialEventsEnd } from '../../watch/event.ts';
-import { PIECE_MS, type Work } from '../../watch/fair-queue.ts';
+import { atOnce, inPieces, type Pace, PIECE_MS, paceOf, type Work } from '../../watch/fair-queue.ts';
 import { nextTurn } from '../../watch/turn.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
 
 /** Makes the wire form of events, for one stream or for several. */
 export interface EventEncoder {
+  /** Before a slice from there: makes in pieces what takes long of its first event. Undefined: nothing does, or it is there. */
+  prepare(batch: readonly StorageEvent<KubernetesObject>[], from: number, pace: Pace): Promise<void> | undefined;
   /** The bytes of some events of a batch, from `from` on. */
   slice(batch: readonly StorageEvent<KubernetesObject>[], from: number, form: Form): Slice;
 }
@@ -34,12 +37,10 @@ export interface Presentation {
   readonly headers: Readonly<Record<string, string>>;
   /** The media type of a watch. Default JSON. */
   readonly watchContentType?: string;
-  /** What makes the body of an answer that is one object, where that can be done in pieces. */
-  readonly writing?: (kind: SeenKind, object: KubernetesObject) => Work<Uint8Array>;
+  /** Makes the body of an answer that is one object. */
+  readonly writing: (kind: SeenKind, object: KubernetesObject) => Work<Uint8Array>;
   /** Does in pieces what takes long before a list is shown. */
   readonly prepareList?: (info: ResourceInfo, list: List<KubernetesObject>) => Work<void>;
-  /** The body of an answer that is one object. */
-  object(kind: SeenKind, object: KubernetesObject): Uint8Array;
   /** The body of an answer that is a list, in pieces. They are taken one after the other, as long as there is room for them. */
   list(info: ResourceInfo, list: List<KubernetesObject>): Iterable<Uint8Array>;
   /** The events of one stream. */
@@ -59,13 +60,20 @@ interface Made {
 /** How events look on the wire. */
 export interface EventWire {
   readonly object: (type: ChangeType, object: KubernetesObject) => Envelope;
+  /** Makes the bytes of an object that {@link object} uses; undefined: they are there. */
+  readonly making: (object: KubernetesObject) => Work<unknown> | undefined;
   readonly bookmark: (event: BookmarkEvent, info: Pick<ResourceInfo, 'apiVersion' | 'kind'>) => Envelope;
   readonly error: (event: { readonly type: 'ERROR'; readonly object: object }) => Envelope;
   /** The form for a transport. */
   readonly form: (form: Form) => Form;
 }
 
-type Show = (object: KubernetesObject) => KubernetesObject;
+type Show = (object: KubernetesObject) => Work<KubernetesObject>;
+
+/** Whether this is a change of an object whose JSON takes long. */
+export function isLargeChange(event: StorageEvent<KubernetesObject> | undefined): event is ChangeEvent<KubernetesObject> {
+  return event !== undefined && event.type !== 'BOOKMARK' && event.type !== 'ERROR' && isLarge(event.object);
+}
 
 /** Events of whole objects, for all streams of a kind. */
 export class PlainEvents implements EventEncoder {
@@ -75,6 +83,8 @@ export class PlainEvents implements EventEncoder {
   private readonly batches: WeakMap<object, Made> = new WeakMap();
   /** What was made in this turn, for watchers of other selections. */
   private readonly envelopes: Map<StorageEvent<KubernetesObject>, Envelope> = new Map();
+  /** Large objects whose bytes are being made, for all streams. */
+  private readonly making: Map<KubernetesObject, Promise<void>> = new Map();
 
   /** `show`: how objects are shown; default as they are. */
   constructor(
@@ -84,6 +94,24 @@ export class PlainEvents implements EventEncoder {
     this.info = info;
     this.wire = wire;
     this.show = show;
+  }
+
+  prepare(batch: readonly StorageEvent<KubernetesObject>[], from: number): Promise<void> | undefined {
+    const event = batch[from];
+    if (!isLargeChange(event)) return undefined;
+    const { object } = event;
+    const known = this.making.get(object);
+    if (known !== undefined) return known;
+    const work = inPieces(this.work(object));
+    if (!isPromise(work)) return undefined;
+    const making = work.finally(() => this.making.delete(object));
+    this.making.set(object, making);
+    return making;
+  }
+
+  private *work(object: KubernetesObject): Work<void> {
+    const making = this.wire.making(this.show ? yield* this.show(object) : object);
+    if (making) yield* making;
   }
 
   slice(batch: readonly StorageEvent<KubernetesObject>[], from: number, form: Form): Slice {
@@ -109,7 +137,7 @@ export class PlainEvents implements EventEncoder {
     const known = envelopes.get(event);
     if (known !== undefined) return known;
     if (envelopes.size === 0) nextTurn(() => envelopes.clear());
-    const envelope = this.wire.object(event.type, show ? show(event.object) : event.object);
+    const envelope = this.wire.object(event.type, show ? atOnce(show(event.object)) : event.object);
     envelopes.set(event, envelope);
     return envelope;
   };
@@ -134,6 +162,8 @@ export function sliceOf(
   const untilMs = isSlow ? performance.now() + PIECE_MS : Number.POSITIVE_INFINITY;
   const isLate = (): boolean => isSlow && envelopes.length > 0 && performance.now() >= untilMs;
   for (let at = from; at < batch.length && bytes <= SLICE_BYTES && !isLate(); at++) {
+    // It has been prepared only if it is the first.
+    if (at > from && isLargeChange(batch[at])) break;
     const envelope = toEnvelope(batch[at] as StorageEvent<KubernetesObject>);
     envelopes.push(envelope);
     bytes += envelope.bytes.length;
@@ -172,6 +202,7 @@ function errorEnvelope(event: { readonly type: 'ERROR'; readonly object: object 
 }
 
 const JSON_WIRE: EventWire = {
+  making: (object) => (isReady(object) ? undefined : encoding(object, true)),
   ...{ object: objectEnvelope, bookmark: bookmarkEnvelope, error: errorEnvelope },
   form: (form) => form,
 };
@@ -213,6 +244,10 @@ export class EventStream implements EventEncoder {
     this.encoder = encoder;
     this.bookmarks = bookmarks;
     this.inState = state;
+  }
+
+  prepare(batch: Batch, from: number, pace: Pace): Promise<void> | undefined {
+    return this.encoder.prepare(batch, from, pace);
   }
 
   slice(batch: Batch, from: number, form: Form): Slice {

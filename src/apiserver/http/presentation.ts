@@ -5,17 +5,19 @@
 import { Envelope } from '../../bridge/events/envelope.ts';
 import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
+import { stringifying } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import { encoded, encoding, isReady } from '../../storage/values.ts';
+import { encoded, encoding, isLarge, isReady } from '../../storage/values.ts';
+import { isPromise } from '../../watch/abort.ts';
 import type { WatchError } from '../../watch/errors.ts';
-import { atOnce, type Work } from '../../watch/fair-queue.ts';
+import { atOnce, inPieces, type Work } from '../../watch/fair-queue.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/path.ts';
 import { hasProtobuf, PROTOBUF } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';
 import { showing } from '../verbs/read.ts';
-import { type EventEncoder, PlainEvents, type Presentation, sliceOf } from './event-encoder.ts';
+import { type EventEncoder, isLargeChange, PlainEvents, type Presentation, sliceOf } from './event-encoder.ts';
 import { AS_PROTOBUF } from './protobuf-presentation.ts';
 import {
   type IncludeObject,
@@ -34,6 +36,11 @@ import { yamlOf } from './yaml-writer.ts';
 const utf8 = new TextEncoder();
 const toBytes = (value: unknown): Uint8Array => utf8.encode(JSON.stringify(value));
 
+/** The same in pieces. */
+function* writingBytes(value: unknown): Work<Uint8Array> {
+  return utf8.encode(yield* stringifying(value));
+}
+
 /** What is needed to make a table. */
 interface TableTerms {
   readonly now: () => number;
@@ -47,7 +54,7 @@ function tables({ now, ...rest }: TableTerms): Presentation {
   const terms = (): Omit<TableTerms, 'now'> & { readonly now: number } => ({ ...rest, now: now() });
   return {
     headers: JSON_HEADERS,
-    object: (info, object) => toBytes(toTable(info, [object], terms())),
+    writing: (info, object) => writingBytes(toTable(info, [object], terms())),
     *list(info, { items, ...more }) {
       const own = terms();
       yield* pieces(toTable(info, [], { ...own, metadata: toListMeta(more) }), items, (each) => toRow(info, each, own));
@@ -67,7 +74,7 @@ function tables({ now, ...rest }: TableTerms): Presentation {
 function partials(version: MetaVersion): Presentation {
   return {
     headers: JSON_HEADERS,
-    object: (_, object) => toBytes(toPartial(object, version)),
+    writing: (_, object) => writingBytes(toPartial(object, version)),
     *list(_, { items, ...more }) {
       const list = toPartialList([], { version, metadata: toListMeta(more) });
       yield* pieces(list, items, (each) => toPartial(each, version));
@@ -79,12 +86,27 @@ function partials(version: MetaVersion): Presentation {
 /** The events of one stream, each with the projection of its object. An ERROR stays as it is. */
 function projected(info: ResourceInfo, project: (object: KubernetesObject, type: string) => object): EventEncoder {
   const show = showing(info);
-  const toEnvelope = ({ type, object }: StorageEvent<KubernetesObject>): Envelope => {
+  const prepared: WeakMap<object, Envelope> = new WeakMap();
+  function* making(event: StorageEvent<KubernetesObject>): Work<Envelope> {
+    const { type, object } = event;
     if (type === 'ERROR') return new Envelope({ type, object }, { sequence: 0 });
-    const shown = show && type !== 'BOOKMARK' ? show(object) : object;
-    return new Envelope({ type, object: project(shown, type) }, { sequence: 0, id: object.metadata?.resourceVersion });
+    const shown = show && type !== 'BOOKMARK' ? yield* show(object) : object;
+    const told = { type, object: project(shown, type) };
+    const bytes = isLargeChange(event) ? yield* writingBytes(told) : undefined;
+    return new Envelope(told, { sequence: 0, id: object.metadata?.resourceVersion, bytes });
+  }
+  const toEnvelope = (event: StorageEvent<KubernetesObject>): Envelope => prepared.get(event) ?? atOnce(making(event));
+  return {
+    prepare(batch, from, pace) {
+      const event = batch[from];
+      if (!isLargeChange(event) || prepared.has(event)) return undefined;
+      const made = inPieces(making(event), { pace });
+      if (isPromise(made)) return made.then((envelope) => void prepared.set(event, envelope));
+      prepared.set(event, made);
+      return undefined;
+    },
+    slice: (batch, from, form) => sliceOf(batch, from, { form, toEnvelope, isSlow: true }),
   };
-  return { slice: (batch, from, form) => sliceOf(batch, from, { form, toEnvelope, isSlow: true }) };
 }
 
 const COMMA = utf8.encode(',');
@@ -102,7 +124,8 @@ function* pieces(
   for (const item of items) {
     if (!first) yield COMMA;
     first = false;
-    yield toBytes(make(item));
+    const made = make(item);
+    yield isLarge(item) ? yield* paused(writingBytes(made)) : toBytes(made);
   }
   yield END;
 }
@@ -137,7 +160,6 @@ export const PLAIN: Presentation = {
   headers: JSON_HEADERS,
   // What is not stored has no JSON yet.
   writing: (_, object) => encoding(object, true),
-  object: (_, object) => encoded(object),
   *list(info, { items, ...more }) {
     yield utf8.encode(listHead(info.listKind, info.apiVersion, more));
     const start = hasProtobuf(info) ? startOf(info) : NOTHING;
@@ -188,7 +210,6 @@ function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
 const YAML: Presentation = {
   headers: { ...JSON_HEADERS, 'content-type': 'application/yaml' },
   writing: (_, object) => yamlBytes(object),
-  object: (_, object) => atOnce(yamlBytes(object)),
   *list({ listKind, apiVersion }, { items, ...more }) {
     yield utf8.encode(`apiVersion: ${apiVersion}\nitems:${items.length === 0 ? ' []' : ''}\n`);
     for (const item of items) yield* pausing(yamlBytes([item]));

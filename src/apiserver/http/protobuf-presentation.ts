@@ -49,7 +49,6 @@ export const AS_PROTOBUF: Presentation = {
   *writing(kind, object) {
     return enveloped(kind, yield* preparing(kind, object));
   },
-  object: (kind, object) => enveloped(kind, messageOf(kind, object)),
   *prepareList(info, { items }) {
     for (const [at, item] of items.entries()) {
       if (at % STRIDE === STRIDE - 1) yield;
@@ -99,6 +98,7 @@ function wireOf(info: SeenKind): EventWire {
     return new Envelope({ type, object } as never, { sequence: 0, bytes: whole, id });
   };
   return {
+    making: (object) => (made.has(object) ? undefined : preparing(info, object)),
     object: (type, object) =>
       wrap(type, object, { bytes: enveloped(info, messageOf(info, object)), id: versionOf(object) || undefined }),
     bookmark: ({ object }) =>

@@ -3,10 +3,10 @@ import type { Form } from '../../bridge/events/forms.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { joined } from '../../decode/framing.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import { type Pace, PIECE_MS } from '../../watch/fair-queue.ts';
+import { type Pace, PIECE_MS, paceOf, type Soon } from '../../watch/fair-queue.ts';
 import { isListening, type Listener, type ListeningWatch, type Watch, type WatchBatches } from '../../watch/watch.ts';
 import { statusOf } from '../api-status.ts';
-import type { EventEncoder } from './event-encoder.ts';
+import { type EventEncoder, isLargeChange } from './event-encoder.ts';
 
 /** There is nothing now. The reader is called when there may be something. */
 export const LATER: unique symbol = Symbol('later');
@@ -77,10 +77,7 @@ export class WatchSource implements Source {
 
   next(form: Form, reader: Listener): ReturnType<Source['next']> {
     if (this.failed) return undefined;
-    if (this.from < this.batch.length) {
-      const turn = this.pace?.turn();
-      return turn ? turn.then(() => this.slice(form)) : this.slice(form);
-    }
+    if (this.from < this.batch.length) return this.inTurn(form);
     // Sent events are not kept while there are no new ones.
     this.batch = NOTHING;
     this.from = 0;
@@ -101,7 +98,7 @@ export class WatchSource implements Source {
     watch: ListeningWatch<StorageEvent<KubernetesObject>>,
     form: Form,
     reader: Listener,
-  ): Uint8Array | undefined | typeof LATER {
+  ): ReturnType<Source['next']> {
     const batch = watch.tryBatch();
     if (batch !== undefined) return this.begin(batch, form);
     if (watch.over) return undefined;
@@ -117,22 +114,30 @@ export class WatchSource implements Source {
     );
   }
 
-  private begin(batch: StorageEvents, form: Form): Uint8Array {
+  private begin(batch: StorageEvents, form: Form): Soon<Uint8Array> {
     const last = batch[batch.length - 1];
     if (last?.type === 'ERROR' && last.object.code === 410) this.isExpired = this.sent + batch.length > 1;
     this.batch = batch;
     this.from = 0;
-    return this.slice(form);
+    return isLargeChange(batch[0]) ? this.inTurn(form) : this.slice(form);
   }
 
-  private slice(form: Form): Uint8Array {
+  private inTurn(form: Form): Soon<Uint8Array> {
+    const turn = this.pace?.turn();
+    return turn ? turn.then(() => this.slice(form)) : this.slice(form);
+  }
+
+  private slice(form: Form): Soon<Uint8Array> {
+    const fail = (error: unknown): Uint8Array => this.fail(error, form);
     try {
+      const preparing = this.encoder.prepare(this.batch, this.from, this.pace ?? paceOf(undefined));
+      if (preparing) return preparing.then(() => this.inTurn(form), fail);
       const slice = this.encoder.slice(this.batch, this.from, form);
       this.sent += slice.to - this.from;
       this.from = slice.to;
       return slice.bytes;
     } catch (error) {
-      return this.fail(error, form);
+      return fail(error);
     }
   }
 

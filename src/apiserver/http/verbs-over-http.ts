@@ -27,7 +27,7 @@ import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation
 import { applyObject } from '../verbs/apply.ts';
 import { managerCauses, type Writer } from '../verbs/managed-fields.ts';
 import { shown } from '../verbs/metadata.ts';
-import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
+import { getObject, listObjects, presenting, watchObjects } from '../verbs/read.ts';
 import { type DeleteTerms, deleteObject, deleteObjects } from '../verbs/remove.ts';
 import { createObject, toChange, updateObject } from '../verbs/write.ts';
 import { EventStream, type Presentation } from './event-encoder.ts';
@@ -302,12 +302,16 @@ function placeOf({ path, context }: Task): NamespacedName {
 }
 
 function answerOf(task: Task, presentation: Presentation, code: number, object: KubernetesObject): Soon<Answer> {
-  const { kind, row } = task;
-  const seen = row.view(presented(task.context.info, object));
-  const { headers, writing } = presentation;
-  const answer = (body: Uint8Array): Answer => ({ code, headers, body });
-  const bytes = writing ? done(writing(kind, seen), task.signal) : presentation.object(kind, seen);
-  return isPromise(bytes) ? Promise.resolve(bytes).then(answer) : answer(bytes);
+  return done(answering(task, presentation, { code, object }), task.signal);
+}
+
+function* answering(
+  { kind, row, context }: Task,
+  { headers, writing }: Presentation,
+  { code, object }: { readonly code: number; readonly object: KubernetesObject },
+): Work<Answer> {
+  const seen = row.view(yield* presenting(context.info, object));
+  return { code, headers, body: yield* writing(kind, seen) };
 }
 
 /** Does work for a request in pieces. */

@@ -1,6 +1,7 @@
 /** What several kinds have in common. */
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { FieldCause, PrinterColumn } from '../definition.ts';
+import { jsonStart } from '../validation/causes.ts';
 
 /** The last column of most kinds. */
 export const AGE: PrinterColumn = {
@@ -23,7 +24,7 @@ export function finalizerCauses(names: readonly string[], fieldOf: (at: number) 
 }
 
 /** The beginning of a value's JSON. */
-export const shown = (value: unknown): string => JSON.stringify(value).slice(0, 300);
+export const shown = (value: unknown): string => jsonStart(value, 300);
 
 export const required = (field: string): FieldCause => ({ field, message: 'Required value' });
 

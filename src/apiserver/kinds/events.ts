@@ -2,11 +2,13 @@
  * Events: what has happened to objects, as recorders tell it. Two APIs, `events` of `v1` and of `events.k8s.io/v1`, have other names for
  * the same fields. Each event is stored once, as one of `v1`, and can be read and written in either form.
  */
+
 import type { KubernetesObject } from '../../cache/object.ts';
 import { faultOfKey } from '../../selectors/syntax.ts';
 import { comparing } from '../../storage/json.ts';
 import { inPieces, type Work } from '../../watch/fair-queue.ts';
 import type { Convert, FieldCause, PrinterColumn, ResourceDefinition } from '../definition.ts';
+import { jsonStart } from '../validation/causes.ts';
 import { required } from './common.ts';
 
 /** Upstream: `core.v1.ObjectReference`. */
@@ -257,7 +259,7 @@ function* strictCauses(event: CoreEvent, old: CoreEvent | undefined): Work<Field
     for (const [member, field] of FIXED) {
       if (yield* comparing({ of: event[member] ?? null }, { of: old[member] ?? null })) continue;
       const value = event[member];
-      const shown = value === undefined || value === null ? 'null' : JSON.stringify(value).slice(0, 300);
+      const shown = value === undefined || value === null ? 'null' : jsonStart(value, 300);
       causes.push({ field, message: `Invalid value: ${shown}: field is immutable` });
     }
     return causes;

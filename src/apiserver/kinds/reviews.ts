@@ -5,6 +5,7 @@
  *     kubectl auth can-i --list        ---> SelfSubjectRulesReview  ---> `authorize`, for each verb of each resource
  *     kubectl auth whoami              ---> SelfSubjectReview       ---> what `authenticate` has returned
  */
+
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { badRequest, invalidObject } from '../api-status.ts';

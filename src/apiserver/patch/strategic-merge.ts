@@ -14,7 +14,7 @@ import { put } from '../../storage/json.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
-import { childOf } from '../validation/causes.ts';
+import { childOf, jsonStart } from '../validation/causes.ts';
 import { copyingMembers, type JsonObject, ownValue } from './merge-patch.ts';
 
 /** How a list is merged: as a set of plain values, or as objects with one member as their key. Other lists are replaced. */
@@ -272,5 +272,5 @@ function isStrings(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }
 
-const shown = (value: unknown): string => String(JSON.stringify(value)).slice(0, 200);
+const shown = (value: unknown): string => jsonStart(value, 200);
 const invalidList = (message: string): Error => refused(422, 'Invalid', message);

@@ -8,7 +8,7 @@
  * Unknown fields are skipped, as protobuf demands. Every length is checked against the bytes that are there, and messages are nested no
  * deeper than their tables, or 200 levels. They have no more parts, and their maps no more keys, than a body in JSON. What is read still has to pass `typing`.
  */
-import { put } from '../../storage/json.ts';
+import { put, stringifying } from '../../storage/json.ts';
 import { badRequest } from '../../storage/statuses.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { fromBase64, toBase64 } from '../kinds/base64.ts';
@@ -342,7 +342,7 @@ function* writeOne(writer: Writer, { type, number }: Field, { value, steps }: { 
   else {
     const since = writer.length;
     if (type === 'time' || type === 'microTime') yield* writeTime(writer, value, steps);
-    else if (type === 'json') yield* writeMessage(writer, FIELDS_V1, { message: { Raw: JSON.stringify(value) }, steps });
+    else if (type === 'json') yield* writeMessage(writer, FIELDS_V1, { message: { Raw: yield* stringifying(value) }, steps });
     else yield* writeMessage(writer, type as Shape, { message: (value ?? {}) as Members, steps });
     writer.head(number, since);
   }

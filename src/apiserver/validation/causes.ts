@@ -61,6 +61,21 @@ function written(value: unknown, left: number): string {
   return text + (isList ? ']' : '}');
 }
 
+/** The first characters of a value's JSON, in the time that these take: what is behind them is left out. */
+export function jsonStart(value: unknown, most: number): string {
+  let left = most;
+  const cut = (_: string, each: unknown): unknown => {
+    // Each has a character of its own, and one before or behind it.
+    if (left-- <= 0) return null;
+    if (typeof each === 'string' || Array.isArray(each)) return each.slice(0, most);
+    if (typeof each !== 'object' || each === null) return each;
+    const names = Object.keys(each);
+    if (names.length <= most) return each;
+    return Object.fromEntries(names.slice(0, most).map((name) => [name, (each as Record<string, unknown>)[name]]));
+  };
+  return String(JSON.stringify(value, cut)).slice(0, most);
+}
+
 /** JSON as Go writes it: without characters that mean something to HTML. */
 export const goEscaped = (json: string): string =>
   json.replace(/[<>&\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);

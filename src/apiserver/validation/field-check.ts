@@ -18,6 +18,7 @@ import { messageOf } from '../kinds/tables.ts';
 import { FieldPaths, type Json, type Step } from '../request/json.ts';
 import type { SeenKind } from '../subresources.ts';
 import { isOfKind, shown } from '../verbs/metadata.ts';
+import { jsonStart } from './causes.ts';
 import { type Pattern, toPattern, withPatterns } from './patterns.ts';
 import { shaping, structuralOf } from './structural.ts';
 
@@ -310,7 +311,7 @@ function sorted({ told, more }: FieldPaths): readonly [readonly string[], number
 
 /** 422: what is wrong with the result of a patch, which has no name yet. */
 export function invalidPatch(made: object, why: string): Error {
-  return invalidObject(NOTHING, '', [{ field: 'patch', message: `Invalid value: ${shown(JSON.stringify(made))}: ${why}` }]);
+  return invalidObject(NOTHING, '', [{ field: 'patch', message: `Invalid value: ${shown(jsonStart(made, 301))}: ${why}` }]);
 }
 
 const NOTHING = { group: '', plural: '', kind: '', resourceName: '', kindName: '' } as const;

@@ -6,7 +6,7 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isRecord, WatchError } from '../../watch/errors.ts';
-import { atOnce, inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
+import { inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema, SchemaCheck } from '../definition.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 import { fitsQuickly } from './quick.ts';
@@ -146,11 +146,6 @@ export function* fittingStored<T extends object>(kind: Shaped, object: T): Work<
   if (made === undefined) made = yield* shaping(structuralOf(kind.schema), object, { ...termsOf(kind), stored: true });
   known.set(object, made);
   return made;
-}
-
-/** The same at a stretch. */
-export function fitted<T extends object>(kind: Shaped, object: T): T {
-  return kind.schema === undefined ? object : atOnce(fittingStored(kind, object));
 }
 
 /** Each schema, compiled once. */

@@ -9,10 +9,12 @@
  * another package. Two keywords are checked in another way, so that no object takes longer than its size allows: patterns, and
  * `uniqueItems`, for which ajv compares each item with each other.
  */
+
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type { Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
+import { jsonStart } from './causes.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 import { areDifferent } from './values.ts';
 
@@ -189,9 +191,7 @@ function toCause({ instancePath, keyword, params, message = 'does not fit' }: Aj
     .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
   const at = (more: readonly string[] = []): string => fieldOf([...tokens, ...more], object);
   const value = valueAt(tokens, object);
-  // Of a long list, as much as is shown.
-  const begin = typeof value === 'string' || Array.isArray(value) ? value.slice(0, 200) : value;
-  const shown = String(JSON.stringify(begin)).slice(0, 200);
+  const shown = jsonStart(value, 200);
   switch (keyword) {
     case 'required':
       return { field: at([String(params.missingProperty)]), message: 'Required value', reason: 'FieldValueRequired' };

@@ -6,6 +6,7 @@ import type { NamespacedName } from '../../cache/resource-client.ts';
 import { parseFieldSelector } from '../../selectors/field-selector.ts';
 import { parseLabelSelector } from '../../selectors/label-selector.ts';
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
+import { isLarge } from '../../storage/values.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { atOnce, inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { Watch } from '../../watch/watch.ts';
@@ -13,7 +14,7 @@ import { badRequest, notFound, translated } from '../api-status.ts';
 import { EVENTS_PREFIX } from '../kinds/events.ts';
 import { checkedParameters, checkVersion, type ListParameters } from '../request/query.ts';
 import { type ResourceContext, type ResourceInfo, storageKey } from '../resource-info.ts';
-import { fitted, fittingStored, isShaping, trimming } from '../validation/object-schema.ts';
+import { fittingStored, isShaping, trimming } from '../validation/object-schema.ts';
 
 /** The request of a list or a watch. */
 interface Asked {
@@ -63,14 +64,14 @@ function presentedAll(
   signal: AbortSignal | undefined,
 ): Soon<readonly KubernetesObject[]> {
   if (!isShaping(info) && items.every((item) => item.apiVersion === info.apiVersion)) return items;
-  return inPieces(presenting(info, items), { signal });
+  return inPieces(presentingAll(info, items), { signal });
 }
 
-function* presenting(info: ResourceInfo, items: readonly KubernetesObject[]): Work<readonly KubernetesObject[]> {
+function* presentingAll(info: ResourceInfo, items: readonly KubernetesObject[]): Work<readonly KubernetesObject[]> {
   let isSame = true;
   const shown: KubernetesObject[] = [];
   for (const item of items) {
-    const each = presented(info, item);
+    const each = isLarge(item) ? yield* presenting(info, item) : presented(info, item);
     isSame &&= each === item;
     shown.push(each);
     if (shown.length % FEW === 0) yield;
@@ -115,7 +116,7 @@ export function presentedEvents(
   if (show === undefined) return watch;
   return filter(watch, (event) => {
     if (event.type === 'BOOKMARK' || event.type === 'ERROR') return event;
-    const object = show(event.object);
+    const object = atOnce(show(event.object));
     return object === event.object ? event : { ...event, object };
   });
 }
@@ -206,7 +207,12 @@ const shownAs: WeakMap<object, WeakMap<ResourceInfo, KubernetesObject>> = new We
  * is presented already, which would get defaults that are not stored.
  */
 export function presented<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
-  return object.apiVersion === info.apiVersion ? fitted(info, object) : atOnce(reading(info, object)).seen;
+  return atOnce(presenting(info, object));
+}
+
+/** The same in pieces. */
+export function* presenting<T extends KubernetesObject>(info: ResourceInfo, object: T): Work<T> {
+  return object.apiVersion === info.apiVersion ? yield* fittingStored(info, object) : (yield* reading(info, object)).seen;
 }
 
 /**
@@ -227,8 +233,8 @@ export function* reading<T extends KubernetesObject>(info: ResourceInfo, object:
 }
 
 /** What makes {@link presented} objects of those of a kind; undefined: they are it already. */
-export function showing(info: ResourceInfo): ((object: KubernetesObject) => KubernetesObject) | undefined {
-  return info.shared || isShaping(info) ? (object) => presented(info, object) : undefined;
+export function showing(info: ResourceInfo): ((object: KubernetesObject) => Work<KubernetesObject>) | undefined {
+  return info.shared || isShaping(info) ? (object) => presenting(info, object) : undefined;
 }
 
 function* inVersion<T extends KubernetesObject>(info: ResourceInfo, object: T): Work<T> {

@@ -82,7 +82,11 @@ class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
     const entries: { key: string; object: T }[] = [];
     for (;;) {
       const { entries: read, revision, left, isLeftCounted: isCounted, life } = await parts.next(most - entries.length);
-      for (const { key, object } of read) entries.push({ key: this.#own(key), object });
+      for (const entry of read) {
+        const loading = entry.load?.(signal);
+        if (loading) await loading;
+        entries.push({ key: this.#own(entry.key), object: entry.object });
+      }
       if (left === 0) return { entries, resourceVersion: revision, life };
       // The last entry is the first of those that are left to a page.
       if (entries.length === most) return { entries, resourceVersion: revision, life, count: () => left + 1, isCounted };
@@ -99,17 +103,22 @@ class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
       throw error;
     }
     this.#changes = changes;
-    return { stop, batches: () => this.#batches(changes) };
+    return { stop, batches: () => this.#batches(changes, signal) };
   }
 
-  async *#batches(changes: Changes<T>): AsyncGenerator<readonly UpstreamEvent<T>[], undefined> {
+  async *#batches(changes: Changes<T>, signal: AbortSignal): AsyncGenerator<readonly UpstreamEvent<T>[], undefined> {
     for (;;) {
       const events: UpstreamEvent<T>[] = [];
       let failed: { readonly error: unknown } | undefined;
       try {
         const batch = changes.poll() ?? (await changes.next());
         if (!batch) return;
-        for (const change of batch.changes) events.push(this.#keyed(change));
+        for (const change of batch.changes) {
+          const loading = change.load?.(signal);
+          if (loading) await loading;
+          signal.throwIfAborted();
+          events.push(this.#keyed(change));
+        }
         if (batch.progress !== undefined) {
           events.push({ type: 'BOOKMARK', object: { metadata: { resourceVersion: batch.progress } } });
         }

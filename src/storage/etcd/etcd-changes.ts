@@ -16,7 +16,8 @@ import type { WatchError } from '../../watch/errors.ts';
 import type { Change, ChangeBatch, Changes, ChangesOptions, Entry } from '../backend.ts';
 import { behind, toBytes, toText } from '../keys.ts';
 import { expired, foreign, unavailable } from '../statuses.ts';
-import { encoded, encodedBytes, spliceOf, toObject } from '../values.ts';
+import { both, StoredEntry } from '../stored-entry.ts';
+import { encoded, encodedBytes, LARGE_BYTES, spliceOf } from '../values.ts';
 import {
   type CallStream,
   CODE,
@@ -278,12 +279,13 @@ function isRefusal({ code, error }: Failure): boolean {
 }
 
 /** What etcd has under a key. Both are decoded when they are needed. */
-export class EtcdEntry<T extends KubernetesObject> implements Entry<T> {
+export class EtcdEntry<T extends KubernetesObject> extends StoredEntry<T> {
   readonly kv: KeyValue;
   /** Of the last one of a part: the newest change up to here. */
   readonly newest: KnownChange | undefined;
 
   constructor(kv: KeyValue, newest?: KnownChange) {
+    super();
     this.kv = kv;
     this.newest = newest;
   }
@@ -296,8 +298,8 @@ export class EtcdEntry<T extends KubernetesObject> implements Entry<T> {
     return `${this.kv.modRevision}`;
   }
 
-  get object(): T {
-    return toObject<T>(this.kv.value, this);
+  protected get value(): Uint8Array {
+    return this.kv.value;
   }
 }
 
@@ -306,6 +308,8 @@ class EtcdChange<T extends KubernetesObject> implements Change<T> {
   readonly type: Change<T>['type'];
   readonly #event: KeyEvent;
   readonly #recent: RecentObjects;
+  #now: Entry<KubernetesObject> | undefined;
+  #before: Entry<KubernetesObject> | undefined;
 
   constructor(event: KeyEvent, recent: RecentObjects) {
     const { deleted, kv } = event;
@@ -323,24 +327,31 @@ class EtcdChange<T extends KubernetesObject> implements Change<T> {
   }
 
   get object(): T | undefined {
-    return this.type === 'DELETED' ? undefined : this.#shared(this.#event.kv);
+    return this.type === 'DELETED' ? undefined : this.#shared(this.#event.kv, this.#now);
   }
 
   /** Etcd leaves out a previous value that has been compacted. */
   get previous(): T | undefined {
     if (this.type === 'ADDED') return undefined;
     const { previous, kv } = this.#event;
-    if (previous && previous.modRevision !== 0n) return this.#shared(previous);
+    if (previous && previous.modRevision !== 0n) return this.#shared(previous, this.#before);
     throw expired(`${kv.modRevision - 1n}`, 'the previous value has been compacted');
   }
 
+  load(): Promise<void> | undefined {
+    const { deleted, kv, previous } = this.#event;
+    if (!deleted) this.#now ??= this.#recent.loading(kv);
+    if (previous) this.#before ??= this.#recent.loading(previous);
+    return both(this.#now?.load?.(), this.#before?.load?.());
+  }
+
   /** There is one object for a key and a revision, whether a write or a watch has made it. */
-  #shared(kv: KeyValue): T {
-    const known = this.#recent.find(kv);
+  #shared(kv: KeyValue, loaded: Entry<KubernetesObject> | undefined): T {
+    const known = loaded ? undefined : this.#recent.find(kv);
     if (known !== undefined) return known as T;
-    const { object } = new EtcdEntry<T>(kv);
+    const { object } = loaded ?? new EtcdEntry<T>(kv);
     this.#recent.add(kv.modRevision, object);
-    return object;
+    return object as T;
   }
 }
 
@@ -429,6 +440,8 @@ const MAX_BYTES = 4_194_304;
  */
 export class RecentObjects {
   readonly #objects: Map<bigint, object> = new Map();
+  /** What is being decoded. */
+  readonly #loading: Map<bigint, EtcdEntry<KubernetesObject>> = new Map();
   #bytes: number = 0;
 
   /** Keeps an object whose bytes have been made, as long as there is room for it and for what comes after it. */
@@ -448,6 +461,20 @@ export class RecentObjects {
   find(kv: KeyValue): object | undefined {
     const object = this.#objects.get(kv.modRevision);
     return object !== undefined && isEncodingOf(encoded(object), kv) ? object : undefined;
+  }
+
+  /** The entry of a large value, whose object is known, or which is one for all that load it at the same time. */
+  loading(kv: KeyValue): Entry<KubernetesObject> | undefined {
+    const { modRevision, value } = kv;
+    if (value.length <= LARGE_BYTES) return undefined;
+    const object = this.find(kv);
+    if (object) return { key: toText(kv.key), object };
+    const known = this.#loading.get(modRevision);
+    if (known && Buffer.compare(known.kv.value, value) === 0) return known;
+    const entry = new EtcdEntry<KubernetesObject>(kv);
+    this.#loading.set(modRevision, entry);
+    void entry.load()?.then(() => this.#loading.delete(modRevision));
+    return entry;
   }
 
   clear(): void {

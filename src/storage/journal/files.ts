@@ -85,6 +85,8 @@ export async function writeSnapshot(handle: FileHandle, { revision, records }: J
     bytes = 0;
   };
   for (const record of records) {
+    const loading = record.load?.();
+    if (loading) await loading;
     const lines = linesOf(record, now);
     pieces.push(...lines);
     bytes += lines.reduce((sum, { byteLength }) => sum + byteLength, 0);

@@ -108,6 +108,8 @@ export interface JournalRecord {
   readonly key: string;
   /** The object's JSON in UTF-8, with its version; undefined: it was deleted. Do not write into it. */
   readonly json: Uint8Array | undefined;
+  /** Called before the JSON is read: makes that of a large object in pieces. Undefined, or no such method: that takes no time. */
+  load?(): Promise<void> | undefined;
   /** The object expires after this long from now, in milliseconds. */
   readonly ttlMs?: number | undefined;
 }

@@ -19,7 +19,7 @@
  * - Where revisions were left out is never forgotten: whoever reads this storage may keep older states than it does.
  */
 
-import type { KubernetesObject } from '../../cache/object.ts';
+import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { compareDecimals } from '../../cache/versions.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
@@ -44,6 +44,7 @@ import {
   encoding,
   fromBytes,
   isLarge,
+  isReady,
   type PreparedValue,
   type Value,
 } from '../values.ts';
@@ -308,15 +309,7 @@ export class Writer implements ListSource<KubernetesObject> {
       if (step.isDeletion) state.delete(step.key);
       else state.set(step.key, new StateEntry(step.key, step.object, -1));
     }
-    const records = Array.from(state.values(), ({ key, object }): JournalRecord => {
-      const ttlMs = this.#expiry.left(key);
-      return {
-        ...{ revision: Number(object.metadata?.resourceVersion), key, ttlMs },
-        get json(): Uint8Array {
-          return encodedOnce(object);
-        },
-      };
-    });
+    const records = Array.from(state.values(), ({ key, object }) => new KeptRecord(key, object, this.#expiry.left(key)));
     return { revision, records };
   }
 
@@ -360,6 +353,38 @@ export class Writer implements ListSource<KubernetesObject> {
       this.#expiry.set(key, 60_000);
       void making.then(expire);
     } else expire();
+  }
+}
+
+/** An object that is kept, as a record. */
+class KeptRecord implements JournalRecord {
+  readonly key: string;
+  readonly ttlMs: number | undefined;
+  readonly #object: KubernetesObject;
+  #json: Uint8Array | undefined;
+
+  constructor(key: string, object: KubernetesObject, ttlMs: number | undefined) {
+    this.key = key;
+    this.ttlMs = ttlMs;
+    this.#object = object;
+  }
+
+  get revision(): number {
+    return Number(versionOf(this.#object));
+  }
+
+  get json(): Uint8Array {
+    const json = this.#json ?? encodedOnce(this.#object);
+    this.#json = undefined;
+    return json;
+  }
+
+  load(): Promise<void> | undefined {
+    return isReady(this.#object) ? undefined : this.#load();
+  }
+
+  async #load(): Promise<void> {
+    this.#json = await inPieces(encoding(this.#object, false));
   }
 }
 

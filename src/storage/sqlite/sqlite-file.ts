@@ -13,11 +13,11 @@
 import { closeSync, openSync } from 'node:fs';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
-import type { Change, ChangeBatch, Changes, ChangesOptions, Entry, RequestOptions } from '../backend.ts';
+import type { Change, ChangeBatch, Changes, ChangesOptions, RequestOptions } from '../backend.ts';
 import { behind, toBytes, toText } from '../keys.ts';
 import { newLife } from '../life.ts';
 import { internalError, unavailable } from '../statuses.ts';
-import { toObject } from '../values.ts';
+import { both, StoredEntry } from '../stored-entry.ts';
 
 /** What SQLite takes and gives. Revisions are below 2^53. */
 export type Value = Uint8Array | number | null;
@@ -282,34 +282,13 @@ export class SqliteChanges<T extends KubernetesObject> implements Changes<T> {
   }
 }
 
-/** A row of the state, decoded when it is needed. */
-export class SqliteEntry<T extends KubernetesObject> implements Entry<T> {
+/** A row of the state. */
+export class SqliteEntry<T extends KubernetesObject> extends StoredEntry<T> {
   readonly #row: Row;
 
   constructor(row: Row) {
+    super();
     this.#row = row;
-  }
-
-  get key(): string {
-    return toText(this.#row.key as Uint8Array);
-  }
-
-  get object(): T {
-    const { value, revision } = this.#row;
-    return toObject<T>(value as Uint8Array, { key: this.key, revision: `${revision}` });
-  }
-}
-
-/** A row of the log, decoded when it is needed. */
-class SqliteChange<T extends KubernetesObject> implements Change<T> {
-  readonly #row: Row;
-
-  constructor(row: Row) {
-    this.#row = row;
-  }
-
-  get type(): Change<T>['type'] {
-    return this.#row.deleted === 1 ? 'DELETED' : this.#row.previous_revision === null ? 'ADDED' : 'MODIFIED';
   }
 
   get key(): string {
@@ -320,13 +299,44 @@ class SqliteChange<T extends KubernetesObject> implements Change<T> {
     return `${this.#row.revision}`;
   }
 
+  protected get value(): Uint8Array {
+    return this.#row.value as Uint8Array;
+  }
+}
+
+/** A row of the log, decoded when it is needed. */
+class SqliteChange<T extends KubernetesObject> implements Change<T> {
+  readonly type: Change<T>['type'];
+  readonly #now: SqliteEntry<T>;
+  readonly #before: SqliteEntry<T> | undefined;
+
+  constructor(row: Row) {
+    const { key, previous, previous_revision: before } = row;
+    this.type = row.deleted === 1 ? 'DELETED' : before === null ? 'ADDED' : 'MODIFIED';
+    this.#now = new SqliteEntry(row);
+    if (previous !== null) this.#before = new SqliteEntry({ key, value: previous, revision: before } as Row);
+  }
+
+  get key(): string {
+    return this.#now.key;
+  }
+
+  get revision(): string {
+    return this.#now.revision;
+  }
+
   get object(): T | undefined {
-    return this.type === 'DELETED' ? undefined : toObject<T>(this.#row.value as Uint8Array, this);
+    return this.type === 'DELETED' ? undefined : this.#now.object;
   }
 
   get previous(): T | undefined {
-    const { previous, previous_revision: revision } = this.#row;
-    return previous === null ? undefined : toObject<T>(previous as Uint8Array, { key: this.key, revision: `${revision}` });
+    return this.#before?.object;
+  }
+
+  load(signal?: AbortSignal): Promise<void> | undefined {
+    const now = this.type === 'DELETED' ? undefined : this.#now.load(signal);
+    const before = this.#before?.load(signal);
+    return both(now, before);
   }
 }
 

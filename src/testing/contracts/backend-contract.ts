@@ -9,7 +9,7 @@
  *
  * Each case opens what it needs, and closes nothing but a backend whose end it tests: the caller does.
  */
-import { versionOf } from '../../cache/object.ts';
+import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { Backend, Change, Changes, ChangesOptions, TxnResult } from '../../storage/backend.ts';
 import { Draft } from '../../storage/values.ts';
 import { isWatchError } from '../../watch/errors.ts';
@@ -217,6 +217,68 @@ const TXNS: readonly BackendCase[] = backendCases({
     expectSame(entry?.object, { metadata: { name: 'a', resourceVersion }, spec: { n: 1.5e300, text } }, 'the object');
   },
 });
+
+/** Of 400 KB. */
+const LINES: readonly string[] = Array.from({ length: 5_000 }, (_, at) => `${at} ${'x'.repeat(74)}`);
+
+/** What is there after it has been loaded, more than once. */
+async function loaded<O extends { load?(): Promise<void> | undefined }>(one: O | undefined): Promise<O> {
+  if (!one) throw new Error('backend contract: expected something under the key');
+  await Promise.all([one.load?.(), one.load?.()]);
+  expectSame(one.load?.(), undefined, 'what is to be waited for once it is loaded');
+  return one;
+}
+
+const LARGE: readonly BackendCase[] = backendCases({
+  'a large object can be loaded before it is read, in what is read, in what a txn is told, and in changes': async (rig) => {
+    const { backend, prefix } = rig;
+    const key = `${prefix}a`;
+    const start = await rig.set('b', 1);
+    const versions: string[] = [];
+    for (const n of [1, 2, undefined]) {
+      const put = n === undefined ? undefined : new Draft<Lines>({ metadata: { name: 'a' }, spec: { n, lines: LINES } });
+      const result = await backend.txn<Lines>({ key, expected: versions.at(-1) ?? '0', put });
+      if (!result.succeeded) throw new Error('backend contract: expected a txn of a large object to succeed');
+      versions.push(result.revision);
+      if (n === undefined) break;
+      const told = await backend.txn<Lines>({ key, expected: start });
+      const read = [(await backend.get<Lines>(key)).entry, (await backend.range<Lines>({ prefix, limit: 1 })).entries[0]];
+      for (const entry of [...read, told.succeeded ? undefined : told.current]) {
+        const { object } = await loaded(entry);
+        const metadata = { name: 'a', resourceVersion: result.revision };
+        expectSame(object, { metadata, spec: { n, lines: LINES } }, 'the object');
+      }
+    }
+    const changes = backend.changesAfter<Lines>(start, { prefix, previous: true });
+    const seen: unknown[] = [];
+    while (seen.length < 3) {
+      for (const change of (changes.poll() ?? (await changes.next()))?.changes ?? []) {
+        const { type, object, previous } = await loaded(change);
+        expectSame(
+          [object, previous].flatMap((each) => (each ? [each.spec?.lines.length] : [])),
+          Array(type === 'MODIFIED' ? 2 : 1).fill(LINES.length),
+          'the objects of a change',
+        );
+        seen.push([type, versionOf(object), versionOf(previous)]);
+      }
+    }
+    changes.close();
+    const [one, two] = versions;
+    expectSame(
+      seen,
+      [
+        ['ADDED', one, ''],
+        ['MODIFIED', two, one],
+        ['DELETED', '', two],
+      ],
+      'the changes',
+    );
+  },
+});
+
+interface Lines extends KubernetesObject {
+  readonly spec?: { readonly n: number; readonly lines: readonly string[] };
+}
 
 const RANGES: readonly BackendCase[] = backendCases({
   'a range has the keys with its prefix, in the order of UTF-16 code units': async (rig) => {
@@ -431,4 +493,4 @@ const SHARED: readonly BackendCase[] = backendCases({
 });
 
 /** What every `Backend` must do, as test cases for any test runner. docs/storage.md has an example. */
-export const BACKEND_CONTRACT: readonly BackendCase[] = [...TXNS, ...RANGES, ...CHANGES, ...SHARED];
+export const BACKEND_CONTRACT: readonly BackendCase[] = [...TXNS, ...LARGE, ...RANGES, ...CHANGES, ...SHARED];
