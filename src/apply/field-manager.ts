@@ -143,7 +143,7 @@ export class FieldManager {
 
   /**
    * What is to be stored by an apply. `live` is undefined if there is no object yet. Throws {@link ApplyConflict}, or REFUSED with
-   * upstream's code and message if the configuration cannot be applied.
+   * upstream's message if the configuration cannot be applied.
    */
   *applied(live: Json | undefined, config: Json, by: WriteBy & { readonly force: boolean }): Work<Json> {
     this.#checkVersion(config);
@@ -158,7 +158,8 @@ export class FieldManager {
     } catch (error) {
       if (error instanceof Conflicts) throw yield* conflictOf(error.found);
       if (!isInvalid(error)) throw error;
-      throw refused(500, '', (error as Error).message);
+      // Upstream: 500.
+      throw refused(400, 'BadRequest', (error as Error).message);
     }
   }
 
