@@ -35,7 +35,7 @@ async function ask({ url, fetch }: Side, { method, path, headers, body }: Mutate
   const init = { method, path, headers: { ...headers, ...length }, ...(body !== undefined && { body }) };
   try {
     const response = await fetch(url, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
-    const isWatch = path.includes('watch') && response.ok;
+    const isWatch = method === 'GET' && path.includes('watch') && response.ok;
     const text = isWatch ? '' : await response.text();
     if (isWatch) await response.body?.cancel();
     return { code: response.status, text };

@@ -172,7 +172,10 @@ async function readDeleteTerms(task: Task): Promise<Pick<DeleteTerms, 'dryRun' |
   const body = (bytes.length === 0 ? null : await readOptions(bytes, typeOf(request), signal)) ?? {};
   if (!isRecord(body) || !isText(body.apiVersion ?? '') || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
     throw badRequest('the body is not a DeleteOptions object');
-  const { preconditions, propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
+  const {
+    preconditions = bytes.length === 0 ? preconditionsIn(task) : undefined,
+    propagationPolicy = query.get('propagationPolicy') ?? undefined,
+  } = body;
   const dryRun = body.dryRun ?? [];
   if (!Array.isArray(dryRun) || !dryRun.every(isText)) throw badRequest('dryRun: expected a list of strings');
   if (!isText(propagationPolicy ?? '')) throw badRequest('propagationPolicy: expected a string');
@@ -201,6 +204,13 @@ function readOptions(bytes: Uint8Array, type: string, signal: AbortSignal): Soon
   if (type === YAML_TYPE) return parsedYaml(bytes, { signal });
   if (type !== JSON_TYPE) throw unsupported(type, [JSON_TYPE, YAML_TYPE, PROTOBUF]);
   return parsed(bytes, { signal });
+}
+
+/** What must be, in the URL of a deletion without a body. For a collection, the version is that of its list. */
+function preconditionsIn({ path, query }: Task): Record<string, string> | undefined {
+  const entries = ['uid', 'resourceVersion'].map((name) => [name, query.get(name) ?? ''] as const);
+  const given = path.name === undefined ? [] : entries.filter(([, value]) => value !== '');
+  return given.length > 0 ? Object.fromEntries(given) : undefined;
 }
 
 function toPreconditions(value: unknown): DeleteTerms['preconditions'] {
@@ -410,6 +420,7 @@ async function listAnswer(headers: Presentation['headers'], pieces: Iterable<Uin
 
 async function watch(task: Task): Promise<Answer> {
   const { context, path, query, request, signal, onError } = task;
+  if (path.name !== undefined) placeOf(task);
   // Negotiated first: a later refusal would have opened a watch for nothing.
   const presentation = presentationOf(task, 'watch');
   const sse = wantsEventStream(request.header('accept'));

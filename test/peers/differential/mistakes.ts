@@ -37,6 +37,10 @@ const at =
   (path: RegExp): Is =>
   ({ request }) =>
     path.test(request.path);
+const either =
+  (...all: Is[]): Is =>
+  (met) =>
+    all.some((is) => is(met));
 const codes =
   (theirs: number, ours: number): Is =>
   (met) =>
@@ -47,6 +51,8 @@ const header =
   ({ request }) =>
     values.includes(request.headers[name]);
 const PROTOBUF = 'application/vnd.kubernetes.protobuf';
+const DEFINITIONS = /\/customresourcedefinitions/;
+const APPLY = 'application/apply-patch+yaml';
 const STRATEGIC = 'application/strategic-merge-patch+json';
 
 export const EXPLAINED: readonly Explained[] = [
@@ -58,7 +64,7 @@ export const EXPLAINED: readonly Explained[] = [
     reason: 'A kube-apiserver panics, and closes the connection, at protobuf of a custom resource and at keys that are no texts',
     is: both(
       ({ theirs, ours }) => theirs.code === 0 && [415, 422].includes(ours.code),
-      header('content-type', PROTOBUF, STRATEGIC),
+      either(header('content-type', PROTOBUF, STRATEGIC), both(at(DEFINITIONS), weSay(/must be true or undefined|x-kubernetes/))),
     ),
   },
   {
@@ -89,6 +95,83 @@ export const EXPLAINED: readonly Explained[] = [
     reason: 'A patch cannot make an object one of another kind',
     is: both(by('PATCH'), codes(200, 422), weSay(/expected a \w+ of \S+, got /)),
   },
+  {
+    reason: 'Documents that tell of the kinds are JSON',
+    is: both(by('GET'), at(/^\/(api|apis|openapi|version)\b[^?]*(\?|$)/), codes(200, 406), weSay(/accepted: application\/json"/)),
+  },
+  {
+    reason: 'A single object can be watched, whether it is there or not',
+    is: both(by('GET'), at(/[?&]watch=|\/v1\/watch\//), codes(404, 200), theySay(/" not found"/)),
+  },
+  {
+    reason: 'A watch of a single object, or by the old path, is checked as others are',
+    is: both(
+      ...[by('GET'), at(/[?&]watch=|\/v1\/watch\//), ({ theirs }: Met) => theirs.code === 200],
+      weSay(/ListOptions\.meta|fieldSelector metadata\.name doesn't match/),
+    ),
+  },
+  {
+    reason: 'Tables and metadata are JSON',
+    is: both(header('accept', 'application/yaml;as=Table;g=meta.k8s.io;v=v1'), codes(200, 406)),
+  },
+  {
+    reason: 'What a deletion answers has to be accepted, whatever that is',
+    is: both(by('DELETE'), header('accept', 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'), codes(200, 406)),
+  },
+  {
+    reason: 'Of two faults, one of which is how a Table is to be, either may be told',
+    is: both(refusedByBoth, weSay(/Unable to convert to Table/)),
+  },
+  {
+    reason: 'The version of the deletion of a collection is that of its list',
+    is: both(
+      by('DELETE'),
+      at(/\/[a-z]+s\/?\?.*resourceVersion=/),
+      codes(409, 200),
+      theySay(/ResourceVersion in the precondition/),
+    ),
+  },
+  {
+    reason: 'A deletion is no watch',
+    is: both(by('DELETE'), at(/[?&]watch=/), weSay(/ListOptions.*(sendInitialEvents|resourceVersionMatch): Forbidden/)),
+  },
+  {
+    reason: 'What an apply at the status of a definition says of the rest of it is not looked at',
+    is: both(
+      header('content-type', APPLY),
+      at(/\/customresourcedefinitions\/[^/]+\/status/),
+      ({ theirs, ours }) => ours.code === 200 && [422, 500].includes(theirs.code),
+      theySay(/field not declared in schema|metadata\.|typed patch object/),
+    ),
+  },
+  {
+    reason: 'A timeout that is empty is none',
+    is: both(at(/[?&]timeoutSeconds=(&|$)/), codes(400, 200), theySay(/strconv.ParseInt: parsing \\?""/)),
+  },
+  {
+    reason: 'A timeout is not negative',
+    is: both(at(/[?&]timeoutSeconds=-/), codes(200, 400), weSay(/timeoutSeconds: Invalid value/)),
+  },
+  {
+    reason: 'A requirement of nothing is no field selector',
+    is: both(at(/[?&]fieldSelector=%3D(&|$)/), codes(200, 400), weSay(/expected the name of a field/)),
+  },
+  {
+    reason: 'A path with an empty part is none',
+    is: both(at(/^[^?]*\/\//), refusedByBoth, ({ ours }) => ours.code === 404),
+  },
+  {
+    reason: 'What is sent is read before its namespace',
+    is: both(by('POST'), codes(404, 400), theySay(/namespaces \\?".*\\?" not found/), weSay(/expected an object/)),
+  },
+  {
+    reason: 'Of two faults of a patched object, one of which is its name, either may be told',
+    is: both(by('PATCH'), codes(400, 422), theySay(/was undeterminable/), weSay(/patch: Invalid value/)),
+  },
+  {
+    reason: 'A merge patch that is no object is 400, as one that is no JSON',
+    is: both(by('PATCH'), codes(422, 400), theySay(/couldn't get version\/kind/), weSay(/a merge patch must be an object/)),
+  },
   { reason: 'null is no object', is: both(by('POST'), codes(422, 400), weSay(/"message":"expected an object"/)) },
   {
     reason: 'null is no text and no bytes',
@@ -99,7 +182,11 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'After a document of YAML in one line, nothing else may follow',
-    is: both(header('content-type', 'application/yaml'), ({ ours }) => ours.code === 400, weSay(/YAML: line \d+: Unexpected/)),
+    is: both(
+      header('content-type', 'application/yaml', APPLY),
+      ({ ours }) => ours.code === 400,
+      weSay(/YAML: line \d+: Unexpected/),
+    ),
   },
   {
     reason: 'A subresource has no path below it',
@@ -121,7 +208,12 @@ export const EXPLAINED: readonly Explained[] = [
   { reason: 'Protobuf of another shape is refused, wherever it is', is: weSay(/the body is not protobuf of this kind/) },
   {
     reason: 'A real namespace stays: no controller removes its finalizers',
-    is: both(by('POST'), at(/^\/api\/v1\/namespaces(\?|$)/), codes(409, 201), theySay(/already exists/)),
+    is: both(
+      by('POST'),
+      at(/^\/api\/v1\/namespaces(\?|$)/),
+      ({ ours }) => [201, 400, 422].includes(ours.code),
+      theySay(/already exists/),
+    ),
   },
   {
     reason: 'The options in the URL of a deletion count beside those of its body, and are checked first',
@@ -129,7 +221,7 @@ export const EXPLAINED: readonly Explained[] = [
       by('DELETE'),
       ({ request }) => Boolean(request.body?.length),
       ({ request, ours }) =>
-        ours.code === 422 &&
+        [400, 422].includes(ours.code) &&
         ['propagationPolicy', 'gracePeriodSeconds', 'dryRun', 'orphanDependents'].some(
           (name) =>
             new RegExp(`[?&]${name}=`).test(request.path) &&

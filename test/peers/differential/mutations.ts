@@ -280,6 +280,7 @@ const parameter = fc.constantFrom(
     'propagationPolicy',
     'orphanDependents',
     'sendInitialEvents',
+    'uid',
     'x',
     '',
   ],
