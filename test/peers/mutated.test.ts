@@ -101,7 +101,7 @@ describe.skipIf(isMissing(component('kube-apiserver')))(`mutated requests, seed 
       onError: (error) => errors.push(error),
     });
     await our.ready;
-    server = createServer(our.handler);
+    server = createServer({ keepAliveTimeout: START_MS }, our.handler);
     await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     sides = [

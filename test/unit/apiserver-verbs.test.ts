@@ -251,6 +251,7 @@ describe('delete', () => {
     for (const query of ['uid=other', 'resourceVersion=0'])
       expect((await call('DELETE', `${ORDERS_PATH}/a?${query}`)).code, query).toBe(409);
     expect((await call('DELETE', `${ORDERS_PATH}/a?dryRun=All&resourceVersion=0`, { kind: 'DeleteOptions' })).code).toBe(200);
+    expect((await call('DELETE', `${ORDERS_PATH}/a`, { kind: 'DeleteOptions', gracePeriodSeconds: '1' })).code).toBe(400);
     expect((await call('DELETE', `${ORDERS_PATH}/a?dryRun=All`)).code).toBe(200);
     expect((await call('GET', `${ORDERS_PATH}/a`)).code).toBe(200);
   });

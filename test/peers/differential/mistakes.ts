@@ -64,7 +64,10 @@ export const EXPLAINED: readonly Explained[] = [
     reason: 'A kube-apiserver panics, and closes the connection, at protobuf of a custom resource and at keys that are no texts',
     is: both(
       ({ theirs, ours }) => theirs.code === 0 && [415, 422].includes(ours.code),
-      either(header('content-type', PROTOBUF, STRATEGIC), both(at(DEFINITIONS), weSay(/must be true or undefined|x-kubernetes/))),
+      either(
+        header('content-type', PROTOBUF, STRATEGIC),
+        both(at(DEFINITIONS), weSay(/must be true or undefined|x-kubernetes|openAPIV3Schema: Required value/)),
+      ),
     ),
   },
   {
@@ -104,11 +107,32 @@ export const EXPLAINED: readonly Explained[] = [
     is: both(by('GET'), at(/[?&]watch=|\/v1\/watch\//), codes(404, 200), theySay(/" not found"/)),
   },
   {
-    reason: 'A watch of a single object, or by the old path, is checked as others are',
+    reason:
+      'A watch of a single object, or by the old path, is checked as others are; upstream reads the object, or looks at less',
     is: both(
-      ...[by('GET'), at(/[?&]watch=|\/v1\/watch\//), ({ theirs }: Met) => theirs.code === 200],
-      weSay(/ListOptions\.meta|fieldSelector metadata\.name doesn't match/),
+      by('GET'),
+      at(/\/v1\/watch\/|\/(configmaps|leases|ships|namespaces|customresourcedefinitions)\/[^/?]+\?.*watch=/),
+      either(
+        both(({ theirs }) => theirs.code === 200, weSay(/ListOptions\.meta|(limit|timeoutSeconds): Invalid|selector/i)),
+        both(codes(400, 200), theySay(/the export parameter/)),
+      ),
     ),
+  },
+  {
+    reason: 'Outside of its namespace, no object is watched',
+    is: both(by('GET'), at(/\/watch\/ships\/[^/?]+/), codes(200, 404)),
+  },
+  {
+    reason: 'What is no JSON patch is 400',
+    is: both(by('PATCH'), codes(422, 400), weSay(/error decoding patch: (path|from|op|value|a JSON patch)/i)),
+  },
+  {
+    reason: 'A custom resource is not created with a version, not even with one that is no number',
+    is: both(by('POST'), codes(201, 400), weSay(/resourceVersion should not be set/)),
+  },
+  {
+    reason: 'Unknown fields of a schema are also looked for within its items and additionalProperties',
+    is: both(at(DEFINITIONS), weSay(/strict decoding error: .*openAPIV3Schema.*(items|additionalProperties|oneOf|anyOf|allOf)/)),
   },
   {
     reason: 'Tables and metadata are JSON',
@@ -133,20 +157,23 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'A deletion is no watch',
-    is: both(by('DELETE'), at(/[?&]watch=/), weSay(/ListOptions.*(sendInitialEvents|resourceVersionMatch): Forbidden/)),
+    is: both(
+      ...[by('DELETE'), at(/[?&]watch=/)],
+      either(weSay(/ListOptions.*: Forbidden/), theySay(/ListOptions.*forbidden for watch/)),
+    ),
   },
   {
-    reason: 'What an apply at the status of a definition says of the rest of it is not looked at',
+    reason: 'What a patch at the status of a definition says of the rest of it is not looked at',
     is: both(
-      header('content-type', APPLY),
+      by('PATCH'),
       at(/\/customresourcedefinitions\/[^/]+\/status/),
-      ({ theirs, ours }) => ours.code === 200 && [422, 500].includes(theirs.code),
-      theySay(/field not declared in schema|metadata\.|typed patch object/),
+      ({ theirs, ours }) => ours.code === 200 && [400, 422, 500].includes(theirs.code),
+      theySay(/field not declared in schema|metadata\.|typed patch object|was undeterminable/),
     ),
   },
   {
     reason: 'A timeout that is empty is none',
-    is: both(at(/[?&]timeoutSeconds=(&|$)/), codes(400, 200), theySay(/strconv.ParseInt: parsing \\?""/)),
+    is: both(at(/[?&]timeoutSeconds=(&|$)/), codes(400, 200), theySay(/strconv.ParseInt: parsing \\?"\\?"/)),
   },
   {
     reason: 'A timeout is not negative',
@@ -231,7 +258,7 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'A limit that is empty is none',
-    is: both(at(/[?&]limit=(&|$)/), codes(400, 200), theySay(/strconv.ParseInt: parsing \\?""/)),
+    is: both(at(/[?&]limit=(&|$)/), codes(400, 200), theySay(/strconv.ParseInt: parsing \\?"\\?"/)),
   },
   {
     reason: 'The options of a deletion are checked before its object, those in the URL before those of its body',
@@ -240,6 +267,7 @@ export const EXPLAINED: readonly Explained[] = [
       refusedByBoth,
       (met) =>
         weSay(/gracePeriodSeconds: expected|dryRun: expected a list|is not a DeleteOptions object|the body is not JSON/)(met) ||
+        weSay(/DeleteOptions\.meta|in an unknown format/)(met) ||
         theySay(/cannot unmarshal .*(DeleteOptions|Preconditions)|ListOptions/)(met),
     ),
   },
@@ -281,10 +309,6 @@ export const EXPLAINED: readonly Explained[] = [
       ({ theirs, ours }) => theirs.code < 300 && ours.code === 400,
       weSay(/expected a \w+ of \S+, got (something else|a {1,2}of)|is not a DeleteOptions object/),
     ),
-  },
-  {
-    reason: 'Protobuf of nothing is an object without members',
-    is: both(by('POST', 'PUT'), header('content-type', PROTOBUF), codes(400, 422), theySay(/: empty body \(/)),
   },
   {
     reason: 'That there is no such path is told before what is wrong with the options in the URL',
