@@ -183,7 +183,7 @@ export class FieldManager {
 
   #checkVersion({ apiVersion, kind }: Json): void {
     if (apiVersion === this.#options.apiVersion) return;
-    throw refused(400, 'BadRequest', `invalid object type: ${shownKind(String(apiVersion ?? ''), kind)}`);
+    throw refused(400, 'BadRequest', `invalid object type: ${shownKind(apiVersion, kind)}`);
   }
 
   /** An update: moves to its manager what changes. */
@@ -558,12 +558,19 @@ function checked(
 }
 
 function shownObject({ apiVersion, kind, metadata }: Json): string {
-  const { namespace = '', name = '' } = isRecord(metadata) ? metadata : {};
-  return `${namespace}/${name}; ${shownKind(String(apiVersion), kind)}`;
+  const { namespace, name } = isRecord(metadata) ? metadata : {};
+  return `${textOr(namespace)}/${textOr(name)}; ${shownKind(apiVersion, kind)}`;
 }
 
-const shownKind = (apiVersion: string, kind: unknown): string =>
-  `${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind ?? ''}`;
+/** The kind of what is sent. What is no text is not shown: as an object may say how it becomes one, that could fail. */
+export function shownKind(apiVersion: unknown, kind: unknown): string {
+  const version = textOr(apiVersion);
+  return `${version.includes('/') ? '' : '/'}${version}, Kind=${textOr(kind)}`;
+}
+
+const textOr = (value: unknown): string => (typeof value === 'string' ? value.slice(0, MAX_HEAD_CHARS) : '');
+/** The most of each part of a head that is shown. */
+const MAX_HEAD_CHARS = 300;
 
 function annotationsOf({ metadata }: Json): Readonly<Record<string, unknown>> | undefined {
   const { annotations } = isRecord(metadata) ? metadata : {};

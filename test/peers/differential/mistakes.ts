@@ -135,6 +135,33 @@ export const EXPLAINED: readonly Explained[] = [
     is: both(at(DEFINITIONS), weSay(/strict decoding error: .*openAPIV3Schema.*(items|additionalProperties|oneOf|anyOf|allOf)/)),
   },
   {
+    reason: 'A key in quotation marks needs no space before its value, as YAML 1.2 has it',
+    is: both(
+      ...[header('content-type', 'application/yaml', APPLY), ({ theirs }: Met) => theirs.code === 400],
+      theySay(/yaml: .*did not find expected/),
+    ),
+  },
+  {
+    reason: 'A patch cannot take from a definition of what kind it is',
+    is: both(by('PATCH'), at(DEFINITIONS), codes(400, 200), theySay(/was undeterminable/)),
+  },
+  { reason: 'An integer that would lose digits is refused', is: weSay(/cannot be kept as it is: send it as a string/) },
+  {
+    reason: 'A version of more than 64 bits is one that was never given',
+    is: both(at(/resourceVersion=9{20}/), codes(400, 410)),
+  },
+  {
+    reason: 'What is less wanted, or not asked of this answer, is sent rather than nothing',
+    is: both(
+      codes(406, 200),
+      either(
+        both(by('DELETE'), header('accept', 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1')),
+        both(at(/\/status(\?|$)/), header('accept', 'application/json;as=Table;g=meta.k8s.io;v=v1beta1')),
+        both(at(/watch/), header('accept', 'application/json;q=0.1,application/yaml;q=0.9', 'application/yaml')),
+      ),
+    ),
+  },
+  {
     reason: 'Tables and metadata are JSON',
     is: both(header('accept', 'application/yaml;as=Table;g=meta.k8s.io;v=v1'), codes(200, 406)),
   },
@@ -193,7 +220,12 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'Of two faults of a patched object, one of which is its name, either may be told',
-    is: both(by('PATCH'), codes(400, 422), theySay(/was undeterminable/), weSay(/patch: Invalid value/)),
+    is: both(
+      by('PATCH'),
+      codes(400, 422),
+      theySay(/was undeterminable|does not match the name on the URL/),
+      weSay(/patch: Invalid value/),
+    ),
   },
   {
     reason: 'A merge patch that is no object is 400, as one that is no JSON',
@@ -277,7 +309,11 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'A patch is read before its object',
-    is: both(by('PATCH'), theySay(/\bnot found\b/), weSay(/error decoding patch|due to an error in our request/)),
+    is: both(
+      by('PATCH'),
+      theySay(/\bnot found\b/),
+      weSay(/error decoding patch|due to an error in our request|invalid object type/),
+    ),
   },
   { reason: 'A patch that is null is none', is: both(by('PATCH'), codes(200, 400), weSay(/patch must be (an object|a list)/)) },
   {
@@ -307,7 +343,7 @@ export const EXPLAINED: readonly Explained[] = [
     reason: 'What says of what kind it is does not say null, or nothing',
     is: both(
       ({ theirs, ours }) => theirs.code < 300 && ours.code === 400,
-      weSay(/expected a \w+ of \S+, got (something else|a {1,2}of)|is not a DeleteOptions object/),
+      weSay(/expected a \w+ of \S+, got (something else|a {1,2}of|a \w+ of ")|is not a DeleteOptions object/),
     ),
   },
   {
