@@ -208,8 +208,8 @@ function readOptions(bytes: Uint8Array, type: string, signal: AbortSignal): Soon
 
 /** What must be, in the URL of a deletion without a body. For a collection, the version is that of its list. */
 function preconditionsIn({ path, query }: Task): Record<string, string> | undefined {
-  const entries = ['uid', 'resourceVersion'].map((name) => [name, query.get(name) ?? ''] as const);
-  const given = path.name === undefined ? [] : entries.filter(([, value]) => value !== '');
+  const names = path.name === undefined ? ['uid'] : ['uid', 'resourceVersion'];
+  const given = names.map((name) => [name, query.get(name) ?? ''] as const).filter(([, value]) => value !== '');
   return given.length > 0 ? Object.fromEntries(given) : undefined;
 }
 
@@ -293,9 +293,10 @@ const OTHERS: Readonly<Record<Exclude<Verb, 'watch' | 'list'>, (task: Task, pres
 
 async function get(task: Task, presentation: Presentation): Promise<Answer> {
   const { context, query, signal } = task;
+  const place = placeOf(task);
   if (!['0', 'false', null].includes(query.get('export'))) throw badRequest(NO_EXPORT);
   const resourceVersion = query.get('resourceVersion') ?? '';
-  return answerOf(task, presentation, 200, await getObject(context, placeOf(task), { resourceVersion, signal }));
+  return answerOf(task, presentation, 200, await getObject(context, place, { resourceVersion, signal }));
 }
 
 const NO_EXPORT = 'the export parameter, deprecated since v1.14, is no longer supported';
