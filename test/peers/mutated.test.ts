@@ -74,7 +74,9 @@ async function restore(side: Side, targets: readonly Target[]): Promise<void> {
         await send('PATCH', `${path}/${metadata.name}`, { metadata: { finalizers: null } }, 'application/merge-patch+json');
       if (!staysForEver) await send('DELETE', `${path}/${metadata.name}`, {});
     }
-    const there = staysForEver && (await send('PUT', `${path}/${object.metadata.name}?${BY}`, object)).code === 200;
+    // What it had been applied by is forgotten.
+    const anew = { ...object, metadata: { ...object.metadata, managedFields: [{}] } };
+    const there = staysForEver && (await send('PUT', `${path}/${object.metadata.name}?${BY}`, anew)).code === 200;
     if (there) continue;
     const { code } = await send('POST', `${path}?${BY}`, object);
     if (code !== 201) throw new Error(`could not restore ${path}: ${code}`);

@@ -98,6 +98,7 @@ export const EXPLAINED: readonly Explained[] = [
     reason: 'A patch cannot make an object one of another kind',
     is: both(by('PATCH'), codes(200, 422), weSay(/expected a (\w+ of .+, got |Scale")/)),
   },
+  { reason: 'A GET has no body, whatever it says of its type', is: both(by('GET'), codes(415, 200)) },
   {
     reason: 'Documents that tell of the kinds are JSON',
     is: both(by('GET'), at(/^\/(api|apis|openapi|version)\b[^?]*(\?|$)/), codes(200, 406), weSay(/accepted: application\/json"/)),
@@ -114,7 +115,7 @@ export const EXPLAINED: readonly Explained[] = [
       at(/\/v1\/watch\/|\/(configmaps|leases|ships|namespaces|customresourcedefinitions)\/[^/?]+\?.*watch=/),
       either(
         both(
-          ({ theirs }) => theirs.code === 200,
+          ({ theirs }) => [200, 404].includes(theirs.code),
           weSay(/ListOptions\.meta|(limit|timeoutSeconds): Invalid|selector|NotAcceptable/i),
         ),
         both(codes(400, 200), theySay(/the export parameter/)),
@@ -138,10 +139,11 @@ export const EXPLAINED: readonly Explained[] = [
     is: both(at(DEFINITIONS), weSay(/strict decoding error: .*openAPIV3Schema.*(items|additionalProperties|oneOf|anyOf|allOf)/)),
   },
   {
-    reason: 'A key in quotation marks needs no space before its value, as YAML 1.2 has it',
+    reason:
+      'YAML is that of version 1.2: a key in quotation marks needs no space before its value, and escapes are those of JSON',
     is: both(
       ...[header('content-type', 'application/yaml', APPLY), ({ theirs }: Met) => theirs.code === 400],
-      theySay(/yaml: .*did not find expected/),
+      theySay(/yaml: .*(did not find expected|found invalid Unicode)/),
     ),
   },
   {
@@ -177,7 +179,10 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'Tables and metadata are JSON',
-    is: both(header('accept', 'application/yaml;as=Table;g=meta.k8s.io;v=v1'), codes(200, 406)),
+    is: both(
+      header('accept', 'application/yaml;as=Table;g=meta.k8s.io;v=v1'),
+      ({ theirs, ours }) => theirs.code < 300 && ours.code === 406,
+    ),
   },
   {
     reason: 'What a deletion answers has to be accepted, whatever that is',
