@@ -147,6 +147,19 @@ export const EXPLAINED: readonly Explained[] = [
     ),
   },
   {
+    reason: 'What no named manager has written has no manager',
+    is: both(
+      by('PATCH'),
+      header('content-type', APPLY),
+      ({ theirs }) => theirs.code === 409,
+      theySay(/conflict with \\"unknown\\"/),
+    ),
+  },
+  {
+    reason: 'That a new object has a version is told before that there is one of its name',
+    is: both(by('POST'), codes(409, 400), theySay(/already exists/), weSay(/resourceVersion should not be set/)),
+  },
+  {
     reason: 'The uid is a precondition, wherever it is sent',
     is: both(by('PUT', 'PATCH'), codes(422, 409), theySay(/metadata\.uid: Invalid value/), weSay(/UID in precondition/)),
   },
@@ -161,7 +174,7 @@ export const EXPLAINED: readonly Explained[] = [
   { reason: 'An integer that would lose digits is refused', is: weSay(/cannot be kept as it is: send it as a string/) },
   {
     reason: 'A version of more than 64 bits is one that was never given',
-    is: both(at(/resourceVersion=9{20}/), codes(400, 410)),
+    is: both(at(/resourceVersion=9{20}/), either(codes(400, 410), both(codes(500, 200), at(/watch/)))),
   },
   {
     reason: 'What is less wanted, or not asked of this answer, is sent rather than nothing',
@@ -338,13 +351,19 @@ export const EXPLAINED: readonly Explained[] = [
   {
     reason: 'Members of metadata that only the server writes are not read',
     is: both(
-      ({ theirs, ours }) => [400, 422].includes(theirs.code) && ours.code < 300,
+      ({ theirs, ours }) => [400, 422].includes(theirs.code) && (ours.code < 300 || ours.code === 422),
       theySay(/(selfLink|creationTimestamp|deletionTimestamp) of type|parsing time/),
     ),
   },
   {
     reason: 'Of two faults of a query, either may be told',
-    is: both(by('GET', 'DELETE'), codes(422, 400), theySay(/ListOptions/), weSay(/Invalid value/)),
+    is: both(
+      by('GET', 'DELETE'),
+      either(
+        both(codes(422, 400), theySay(/ListOptions/), weSay(/Invalid value/)),
+        both(codes(400, 422), theySay(/invalid selector/), weSay(/ListOptions/)),
+      ),
+    ),
   },
   {
     reason: 'The options in the URL are checked before the type of the body',
