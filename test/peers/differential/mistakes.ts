@@ -61,13 +61,11 @@ export const EXPLAINED: readonly Explained[] = [
     is: ({ theirs, ours }) => theirs.code === 500 && ours.code >= 400,
   },
   {
-    reason: 'A kube-apiserver panics, and closes the connection, at protobuf of a custom resource and at keys that are no texts',
+    reason:
+      'A kube-apiserver panics, and closes the connection, at protobuf of a custom resource, at keys that are no texts, and at some definitions',
     is: both(
       ({ theirs, ours }) => theirs.code === 0 && [415, 422].includes(ours.code),
-      either(
-        header('content-type', PROTOBUF, STRATEGIC),
-        both(at(DEFINITIONS), weSay(/must be true or undefined|x-kubernetes|openAPIV3Schema: Required value/)),
-      ),
+      either(header('content-type', PROTOBUF, STRATEGIC), both(by('POST', 'PUT', 'PATCH'), at(DEFINITIONS))),
     ),
   },
   {
@@ -119,6 +117,7 @@ export const EXPLAINED: readonly Explained[] = [
           weSay(/ListOptions\.meta|(limit|timeoutSeconds): Invalid|selector|NotAcceptable/i),
         ),
         both(codes(400, 200), theySay(/the export parameter/)),
+        both(codes(422, 200), theySay(/ListOptions.*is forbidden for list/)),
       ),
     ),
   },
@@ -158,6 +157,21 @@ export const EXPLAINED: readonly Explained[] = [
   {
     reason: 'That a new object has a version is told before that there is one of its name',
     is: both(by('POST'), codes(409, 400), theySay(/already exists/), weSay(/resourceVersion should not be set/)),
+  },
+  {
+    reason: 'A limit is not negative',
+    is: both(at(/[?&]limit=-/), codes(200, 400), weSay(/limit: Invalid value/)),
+  },
+  {
+    reason: 'A JSON patch does not replace or copy what is not there',
+    is: both(header('content-type', 'application/json-patch+json'), codes(200, 422), weSay(/there is no \\"/)),
+  },
+  {
+    reason: 'A number beyond 32 bits is no int32, which upstream makes of it',
+    is: both(
+      ...[header('content-type', STRATEGIC), at(/\/leases\//), codes(200, 422), weSay(/patch: Invalid value/)],
+      ({ request }) => /"lease(Transitions|DurationSeconds)":-?(\d{10}|\d+(\.\d+)?e\+?\d+)/.test(String(request.body)),
+    ),
   },
   {
     reason: 'The uid is a precondition, wherever it is sent',
