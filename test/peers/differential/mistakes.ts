@@ -64,7 +64,7 @@ export const EXPLAINED: readonly Explained[] = [
     reason:
       'A kube-apiserver panics, and closes the connection, at protobuf of a custom resource, at keys that are no texts, and at some definitions',
     is: both(
-      ({ theirs, ours }) => theirs.code === 0 && [415, 422].includes(ours.code),
+      ({ theirs, ours }) => theirs.code === 0 && [406, 415, 422].includes(ours.code),
       either(header('content-type', PROTOBUF, STRATEGIC), both(by('POST', 'PUT', 'PATCH'), at(DEFINITIONS))),
     ),
   },
@@ -182,8 +182,10 @@ export const EXPLAINED: readonly Explained[] = [
     is: both(by('PATCH'), at(DEFINITIONS), codes(500, 200), theySay(/openAPIV3Schema.*: field not declared in schema/)),
   },
   {
-    reason: 'A patch cannot take from a definition of what kind it is',
-    is: both(by('PATCH'), at(DEFINITIONS), codes(400, 200), theySay(/was undeterminable/)),
+    reason: 'A patch cannot take from an object of what kind it is',
+    is: both(...[by('PATCH'), codes(400, 200), theySay(/was undeterminable/)], ({ request }) =>
+      /"?(apiVersion|kind)"?: ?null/.test(String(request.body)),
+    ),
   },
   { reason: 'An integer that would lose digits is refused', is: weSay(/cannot be kept as it is: send it as a string/) },
   {
