@@ -46,6 +46,8 @@ import {
   type Owner,
   type Owners,
   ownerId,
+  shownKind,
+  shownObject,
   toEntries,
   withEntries,
 } from './managers.ts';
@@ -158,7 +160,6 @@ export class FieldManager {
     } catch (error) {
       if (error instanceof Conflicts) throw yield* conflictOf(error.found);
       if (!isInvalid(error)) throw error;
-      // Upstream: 500.
       throw refused(400, 'BadRequest', (error as Error).message);
     }
   }
@@ -556,21 +557,6 @@ function checked(
 ): Work<void> {
   return told(`failed to ${as.replace('%', () => shownObject(object))}`, checkType(type, object, lenient, stored));
 }
-
-function shownObject({ apiVersion, kind, metadata }: Json): string {
-  const { namespace, name } = isRecord(metadata) ? metadata : {};
-  return `${textOr(namespace)}/${textOr(name)}; ${shownKind(apiVersion, kind)}`;
-}
-
-/** The kind of what is sent. What is no text is not shown: as an object may say how it becomes one, that could fail. */
-export function shownKind(apiVersion: unknown, kind: unknown): string {
-  const version = textOr(apiVersion);
-  return `${version.includes('/') ? '' : '/'}${version}, Kind=${textOr(kind)}`;
-}
-
-const textOr = (value: unknown): string => (typeof value === 'string' ? value.slice(0, MAX_HEAD_CHARS) : '');
-/** The most of each part of a head that is shown. */
-const MAX_HEAD_CHARS = 300;
 
 function annotationsOf({ metadata }: Json): Readonly<Record<string, unknown>> | undefined {
   const { annotations } = isRecord(metadata) ? metadata : {};

@@ -336,8 +336,7 @@ function lackingIn(message: string, { before, rest }: { before: string; rest: st
   const isEntry = rest.startsWith('?') && '[{,'.includes(before.at(-1) ?? ' ');
   if (message.startsWith('Syntax error: ') && isEntry) return 'an optional item or entry';
   if (message.startsWith('Syntax error: ') && /^\.\d/.test(rest)) return 'a number without a digit before its point';
-  if (message.startsWith("found no matching overload for 'type' applied to '(optional_type("))
-    return 'the type of an optional value';
+  if (/overload for 'type' applied to '\(optional_type/.test(message)) return 'the type of an optional value';
   return message.startsWith('undeclared reference') ? /^(?:net|kubernetes)\.[A-Z]\w*/.exec(rest)?.[0] : undefined;
 }
 

@@ -11,8 +11,8 @@
  * - A Scale is a view of the object, and so are its managers: they are translated on the way in and out. Upstream: `ScaleHandler`.
  */
 import { ApplyConflict, conflictCauses } from '../../apply/conflicts.ts';
-import { FieldManager, shownKind, type WriteBy } from '../../apply/field-manager.ts';
-import { checkOwnerCount } from '../../apply/managers.ts';
+import { FieldManager, type WriteBy } from '../../apply/field-manager.ts';
+import { checkOwnerCount, shownKind } from '../../apply/managers.ts';
 import { StoredParts } from '../../apply/quick.ts';
 import { comparing } from '../../storage/json.ts';
 import { noteConstant } from '../../storage/shared.ts';
