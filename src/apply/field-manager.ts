@@ -46,6 +46,8 @@ import {
   type Owner,
   type Owners,
   ownerId,
+  shownKind,
+  shownObject,
   toEntries,
   withEntries,
 } from './managers.ts';
@@ -143,7 +145,7 @@ export class FieldManager {
 
   /**
    * What is to be stored by an apply. `live` is undefined if there is no object yet. Throws {@link ApplyConflict}, or REFUSED with
-   * upstream's code and message if the configuration cannot be applied.
+   * upstream's message if the configuration cannot be applied.
    */
   *applied(live: Json | undefined, config: Json, by: WriteBy & { readonly force: boolean }): Work<Json> {
     this.#checkVersion(config);
@@ -158,7 +160,7 @@ export class FieldManager {
     } catch (error) {
       if (error instanceof Conflicts) throw yield* conflictOf(error.found);
       if (!isInvalid(error)) throw error;
-      throw refused(500, '', (error as Error).message);
+      throw refused(400, 'BadRequest', (error as Error).message);
     }
   }
 
@@ -182,7 +184,7 @@ export class FieldManager {
 
   #checkVersion({ apiVersion, kind }: Json): void {
     if (apiVersion === this.#options.apiVersion) return;
-    throw refused(400, 'BadRequest', `invalid object type: ${shownKind(String(apiVersion ?? ''), kind)}`);
+    throw refused(400, 'BadRequest', `invalid object type: ${shownKind(apiVersion, kind)}`);
   }
 
   /** An update: moves to its manager what changes. */
@@ -555,14 +557,6 @@ function checked(
 ): Work<void> {
   return told(`failed to ${as.replace('%', () => shownObject(object))}`, checkType(type, object, lenient, stored));
 }
-
-function shownObject({ apiVersion, kind, metadata }: Json): string {
-  const { namespace = '', name = '' } = isRecord(metadata) ? metadata : {};
-  return `${namespace}/${name}; ${shownKind(String(apiVersion), kind)}`;
-}
-
-const shownKind = (apiVersion: string, kind: unknown): string =>
-  `${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind ?? ''}`;
 
 function annotationsOf({ metadata }: Json): Readonly<Record<string, unknown>> | undefined {
   const { annotations } = isRecord(metadata) ? metadata : {};

@@ -174,3 +174,17 @@ export function* capped(owners: Owners): Work<void> {
   }
   for (const [bucket, sets] of joined) owners.set(bucket, { ...(owners.get(bucket) as Owner), set: yield* unionOf(sets) });
 }
+
+/** What an object is called in messages. */
+export function shownObject({ apiVersion, kind, metadata }: Json): string {
+  const { namespace, name } = isRecord(metadata) ? metadata : {};
+  return `${textOr(namespace)}/${textOr(name)}; ${shownKind(apiVersion, kind)}`;
+}
+
+/** The kind of what is sent. What is no text is not shown: as an object may say how it becomes one, that could fail. */
+export function shownKind(apiVersion: unknown, kind: unknown): string {
+  const version = textOr(apiVersion);
+  return `${version.includes('/') ? '' : '/'}${version}, Kind=${textOr(kind)}`;
+}
+
+const textOr = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 300) : '');

@@ -1,5 +1,5 @@
 import type { KubernetesObject } from '../cache/object.ts';
-import { inPieces, paceOf } from '../watch/fair-queue.ts';
+import { inPieces } from '../watch/fair-queue.ts';
 import type { Entry } from './backend.ts';
 import { decoding, LARGE_BYTES, toObject } from './values.ts';
 

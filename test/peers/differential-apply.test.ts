@@ -39,8 +39,13 @@ async function ask({ url, fetch, memory }: Side, asked: Asked): Promise<Answered
   const value = parse(text) as { kind?: string; metadata?: { name?: string } };
   if (value?.metadata?.name && value.kind !== 'Scale') memory.objects.set(value.metadata.name, value as never);
   const shown = normal(value) as { code?: number; message?: string; reason?: string };
+  const isTyped = /^failed to create typed patch object/.test(shown?.message ?? '');
   // What is wrong with a text is told in the words of its reader.
-  if (shown?.code === 400 || shown?.code === 422) delete shown.message;
+  if (!isTyped && (shown?.code === 400 || shown?.code === 422)) delete shown.message;
+  // A client's mistake, of which upstream says that it is the server's own.
+  if (isTyped && shown.code === 500 && fetch !== globalThis.fetch) {
+    return { status: 400, body: normal({ ...shown, code: 400, reason: 'BadRequest' }) };
+  }
   if (shown?.reason === '') delete shown.reason;
   return { status: response.status, body: shown };
 }

@@ -194,6 +194,16 @@ describe('apply', () => {
     expect(await refused(one, { apiVersion: 'example.com/v1', kind: 'Order' })).toEqual([400, 'BadRequest']);
     expect(await refused(one, order({}, { managedFields: [] }))).toEqual([400, 'BadRequest']);
     expect(await refused(one, order({}, { uid: 'x' }))).toEqual([409, 'Conflict']);
+    const odd = { toString: null };
+    for (const head of [
+      { apiVersion: odd },
+      { kind: odd },
+      { metadata: { name: odd } },
+      { metadata: { name: 'a', namespace: odd } },
+    ])
+      expect(await refused(one, { ...order({}), ...head }), JSON.stringify(head)).toEqual([400, 'BadRequest']);
+    for (const wrong of [{ labels: { a: {} } }, { finalizers: [[]] }])
+      expect(await refused(one, order({}, wrong)), JSON.stringify(wrong)).toEqual([400, 'BadRequest']);
     const twice = '{"apiVersion":"example.com/v1","kind":"Order","metadata":{"name":"a"},"spec":{"item":"a","item":"b"}}';
     expect(await refused(`${one}&fieldValidation=Strict`, twice)).toEqual([400, 'BadRequest']);
     expect(await refused(one, order({}), { 'content-type': 'application/apply-patch+cbor' })).toEqual([

@@ -247,6 +247,12 @@ describe('delete', () => {
     await call('POST', ORDERS_PATH, { metadata: { name: 'a' } });
     const { code } = await call('DELETE', `${ORDERS_PATH}/a`, { kind: 'DeleteOptions', preconditions: { uid: 'other' } });
     expect(code).toBe(409);
+    // Upstream reads them from the URL if there is no body.
+    for (const query of ['uid=other', 'resourceVersion=0'])
+      expect((await call('DELETE', `${ORDERS_PATH}/a?${query}`)).code, query).toBe(409);
+    expect((await call('DELETE', `${ORDERS_PATH}?uid=other`)).code).toBe(409);
+    expect((await call('DELETE', `${ORDERS_PATH}/a?dryRun=All&resourceVersion=0`, { kind: 'DeleteOptions' })).code).toBe(200);
+    expect((await call('DELETE', `${ORDERS_PATH}/a`, { kind: 'DeleteOptions', gracePeriodSeconds: '1' })).code).toBe(400);
     expect((await call('DELETE', `${ORDERS_PATH}/a?dryRun=All`)).code).toBe(200);
     expect((await call('GET', `${ORDERS_PATH}/a`)).code).toBe(200);
   });

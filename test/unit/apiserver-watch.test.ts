@@ -202,6 +202,11 @@ describe('a watch over HTTP', () => {
       expect((await event()).object.metadata.name).toBe('b');
     }
     expect((await fetch(`${url}${ORDERS_PATH}/b?watch=1&fieldSelector=metadata.name%3Da`)).status).toBe(400);
+    const outside = ORDERS_PATH.replace('/namespaces/default', '');
+    for (const path of [`${outside}/b?watch=1`, outside.replace('/v1/', '/v1/watch/').concat('/b')])
+      expect((await fetch(url + path, { signal: AbortSignal.timeout(5_000) })).status, path).toBe(404);
+    const part = await fetch(`${url}${ORDERS_PATH}/b/status?watch=1`);
+    expect([part.status, ((await part.json()) as Order).metadata?.name]).toEqual([200, 'b']);
   });
 
   test('a burst is one write', async () => {

@@ -255,6 +255,7 @@ describe('protobuf over the wire', () => {
       [422, envelope('DeleteOptions', f(5, 'Some'))],
       [400, envelope('DeleteOptions', n(1, 2 ** 40))],
       [400, envelope('DeleteOptions', f(1, 'x'))],
+      [400, envelope('DeleteOptions').subarray(0, 4)],
       [400, magic.subarray(0, 3)],
     ] as const) {
       expect(await send(server, 'DELETE', `${MAPS}/a`, options)).toMatchObject({ code: expected });

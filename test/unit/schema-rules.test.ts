@@ -430,6 +430,8 @@ describe('rules of a definition', () => {
     ['{"b": 1, ?"a": self.?n}.size() == 1', 'an optional item or entry'],
     ['type(ip(self.s)) == net.IP', 'net.IP'],
     ['type(quantity(self.s)) == kubernetes.Quantity', 'kubernetes.Quantity'],
+    ['self.d > .5', 'a number without a digit before its point'],
+    ['type(self.?s) == optional_type', 'the type of an optional value'],
   ])('that a kube-apiserver may take are refused in other words: %s', async (rule, what) => {
     const [cause] = await structuralFaults(
       { type: 'object', properties: { spec: { type: 'object', properties: PROPERTIES, ...rules(rule) } } },

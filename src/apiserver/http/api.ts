@@ -278,7 +278,7 @@ export class Api {
     progress: Progress,
   ): Promise<Answer> {
     const { settings, contextOf } = this.deps;
-    const watching = path.forcedWatch || (readFlag(query.get('watch')) ?? false);
+    const watching = path.forcedWatch || ((path.subresource === undefined && readFlag(query.get('watch'))) ?? false);
     const isWatch = watching && (request.method === 'GET' || request.method === 'HEAD');
     const timeoutMs = settings.requestTimeoutMs;
     const own = isWatch ? 0 : readTimeout(query.get('timeout')) || Number(query.get('timeoutSeconds')) * 1_000;

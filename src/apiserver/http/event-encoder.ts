@@ -18,7 +18,7 @@ import type { ChangeEvent, StorageEvent } from '../../storage/storage.ts';
 import { encoded, encoding, isLarge, isReady } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { type BookmarkEvent, type ChangeType, isErrorEvent, isInitialEventsEnd } from '../../watch/event.ts';
-import { atOnce, inPieces, type Pace, PIECE_MS, paceOf, type Work } from '../../watch/fair-queue.ts';
+import { atOnce, inPieces, type Pace, PIECE_MS, type Work } from '../../watch/fair-queue.ts';
 import { nextTurn } from '../../watch/turn.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import type { SeenKind } from '../subresources.ts';

@@ -176,12 +176,15 @@ async function readDeleteTerms(task: Task): Promise<Pick<DeleteTerms, 'dryRun' |
   const body = (bytes.length === 0 ? null : await readOptions(bytes, typeOf(request), signal)) ?? {};
   if (!isRecord(body) || !isText(body.apiVersion ?? '') || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
     throw badRequest('the body is not a DeleteOptions object');
-  const { preconditions, propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
+  const {
+    preconditions = bytes.length === 0 ? preconditionsIn(task) : undefined,
+    propagationPolicy = query.get('propagationPolicy') ?? undefined,
+  } = body;
   const dryRun = body.dryRun ?? [];
   if (!Array.isArray(dryRun) || !dryRun.every(isText)) throw badRequest('dryRun: expected a list of strings');
   if (!isText(propagationPolicy ?? '')) throw badRequest('propagationPolicy: expected a string');
   const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;
-  if (typeof grace === 'object' || !/^-?[0-9]{1,9}$/.test(String(grace)))
+  if (isText(body.gracePeriodSeconds) || typeof grace === 'object' || !/^-?[0-9]{1,9}$/.test(String(grace)))
     throw badRequest('gracePeriodSeconds: expected a whole number');
   const tries = [...dryRun, ...query.getAll('dryRun')];
   const orphan = readOrphan(body.orphanDependents, query.get('orphanDependents'));
@@ -205,6 +208,13 @@ function readOptions(bytes: Uint8Array, type: string, signal: AbortSignal): Soon
   if (type === YAML_TYPE) return parsedYaml(bytes, { signal });
   if (type !== JSON_TYPE) throw unsupported(type, [JSON_TYPE, YAML_TYPE, PROTOBUF]);
   return parsed(bytes, { signal });
+}
+
+/** What must be, in the URL of a deletion without a body. For a collection, the version is that of its list. */
+function preconditionsIn({ path, query }: Task): Record<string, string> | undefined {
+  const names = path.name === undefined ? ['uid'] : ['uid', 'resourceVersion'];
+  const given = names.map((name) => [name, query.get(name) ?? ''] as const).filter(([, value]) => value !== '');
+  return given.length > 0 ? Object.fromEntries(given) : undefined;
 }
 
 function toPreconditions(value: unknown): DeleteTerms['preconditions'] {
@@ -287,9 +297,10 @@ const OTHERS: Readonly<Record<Exclude<Verb, 'watch' | 'list'>, (task: Task, pres
 
 async function get(task: Task, presentation: Presentation): Promise<Answer> {
   const { context, query, signal } = task;
+  const place = placeOf(task);
   if (!['0', 'false', null].includes(query.get('export'))) throw badRequest(NO_EXPORT);
   const resourceVersion = query.get('resourceVersion') ?? '';
-  return answerOf(task, presentation, 200, await getObject(context, placeOf(task), { resourceVersion, signal }));
+  return answerOf(task, presentation, 200, await getObject(context, place, { resourceVersion, signal }));
 }
 
 const NO_EXPORT = 'the export parameter, deprecated since v1.14, is no longer supported';
@@ -418,6 +429,7 @@ async function listAnswer(headers: Presentation['headers'], pieces: Iterable<Uin
 
 async function watch(task: Task): Promise<Answer> {
   const { context, path, query, request, signal, onError } = task;
+  if (path.name !== undefined) placeOf(task);
   // Negotiated first: a later refusal would have opened a watch for nothing.
   const presentation = presentationOf(task, 'watch');
   const sse = wantsEventStream(request.header('accept'));

@@ -232,6 +232,7 @@ export function readDeleteOptions(bytes: Uint8Array): Work<unknown> {
 export function* readEnvelope(bytes: Uint8Array, of: Shape): Work<object> {
   if (!MAGIC.every((byte, at) => bytes[at] === byte))
     throw badRequest('the body is not protobuf of Kubernetes: it begins differently');
+  if (bytes.length === MAGIC.length) throw badRequest('the body is not protobuf of Kubernetes: it is cut off');
   const envelope = shape('', { type: [1, TYPE, '!', ''], object: [2, of, '!', ''] });
   const message = yield* readMessage(bytes.subarray(MAGIC.length), envelope, { count: 0, depth: 0, parts: 0 });
   const { type, object } = message as { type?: object; object?: object };

@@ -331,10 +331,12 @@ function faultText(error: CelError, text: string): string {
   return lacking === undefined ? fault : `${fault}\n${lacking}: a kube-apiserver has it, but CEL of this server does not`;
 }
 
-/** The part of a rule that may be right at a kube-apiserver: `[?a]` and `{?'b': c}`, and types by name, such as `net.IP`. */
+/** The part of a rule that may be right at a kube-apiserver: `[?a]` and `{?'b': c}`, `.5`, and some types. */
 function lackingIn(message: string, { before, rest }: { before: string; rest: string }): string | undefined {
   const isEntry = rest.startsWith('?') && '[{,'.includes(before.at(-1) ?? ' ');
   if (message.startsWith('Syntax error: ') && isEntry) return 'an optional item or entry';
+  if (message.startsWith('Syntax error: ') && /^\.\d/.test(rest)) return 'a number without a digit before its point';
+  if (/overload for 'type' applied to '\(optional_type/.test(message)) return 'the type of an optional value';
   return message.startsWith('undeclared reference') ? /^(?:net|kubernetes)\.[A-Z]\w*/.exec(rest)?.[0] : undefined;
 }
 

@@ -60,14 +60,15 @@ export async function applyObject(
 /** Upstream: `patcher.applyPatch` and `checkName`. */
 function checkNew({ info }: ResourceContext, made: Json, { place }: ApplyTerms): void {
   const { uid, name } = (made.metadata ?? {}) as Json;
+  const [shownUid, shownName] = [uid, name].map((each) => (typeof each === 'string' ? each.slice(0, 300) : ''));
   if (uid) {
-    const why = `uid mismatch: the provided object specified uid ${String(uid).slice(0, 100)}, and no existing object was found`;
+    const why = `uid mismatch: the provided object specified uid ${shownUid}, and no existing object was found`;
     throw conflict(info, place.name, why);
   }
   if (name === place.name) return;
-  const url = `the name of the object (${name ? String(name).slice(0, 300) : `${place.name} based on URL`})`;
+  const url = `the name of the object (${shownName || `${place.name} based on URL`})`;
   throw badRequest(
-    name ? `${url} does not match the name on the URL (${place.name})` : `${url} was undeterminable: name must be provided`,
+    shownName ? `${url} does not match the name on the URL (${place.name})` : `${url} was undeterminable: name must be provided`,
   );
 }
 

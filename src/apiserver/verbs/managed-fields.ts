@@ -12,7 +12,7 @@
  */
 import { ApplyConflict, conflictCauses } from '../../apply/conflicts.ts';
 import { FieldManager, type WriteBy } from '../../apply/field-manager.ts';
-import { checkOwnerCount } from '../../apply/managers.ts';
+import { checkOwnerCount, shownKind } from '../../apply/managers.ts';
 import { StoredParts } from '../../apply/quick.ts';
 import { comparing } from '../../storage/json.ts';
 import { noteConstant } from '../../storage/shared.ts';
@@ -130,10 +130,8 @@ export function toApply(context: ResourceContext, { config, row, writer, force }
   const { info } = context;
   const kind = row.kind ?? info;
   const { apiVersion = '', kind: name = '' } = (config ?? {}) as { apiVersion?: unknown; kind?: unknown };
-  if (apiVersion !== kind.apiVersion || name !== kind.kind) {
-    const group = String(apiVersion).includes('/') ? apiVersion : `/${apiVersion}`;
-    throw badRequest(`invalid object type: ${String(group).slice(0, 200)}, Kind=${String(name).slice(0, 200)}`);
-  }
+  if (apiVersion !== kind.apiVersion || name !== kind.kind)
+    throw badRequest(`invalid object type: ${shownKind(apiVersion, name)}`);
   return function* (live) {
     const terms = { ...by(context, row, writer), force };
     try {

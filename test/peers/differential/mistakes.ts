@@ -37,6 +37,10 @@ const at =
   (path: RegExp): Is =>
   ({ request }) =>
     path.test(request.path);
+const either =
+  (...all: Is[]): Is =>
+  (met) =>
+    all.some((is) => is(met));
 const codes =
   (theirs: number, ours: number): Is =>
   (met) =>
@@ -47,6 +51,8 @@ const header =
   ({ request }) =>
     values.includes(request.headers[name]);
 const PROTOBUF = 'application/vnd.kubernetes.protobuf';
+const DEFINITIONS = /\/customresourcedefinitions/;
+const APPLY = 'application/apply-patch+yaml';
 const STRATEGIC = 'application/strategic-merge-patch+json';
 
 export const EXPLAINED: readonly Explained[] = [
@@ -55,10 +61,11 @@ export const EXPLAINED: readonly Explained[] = [
     is: ({ theirs, ours }) => theirs.code === 500 && ours.code >= 400,
   },
   {
-    reason: 'A kube-apiserver panics, and closes the connection, at protobuf of a custom resource and at keys that are no texts',
+    reason:
+      'A kube-apiserver panics, and closes the connection, at protobuf of a custom resource, at keys that are no texts, and at some definitions',
     is: both(
-      ({ theirs, ours }) => theirs.code === 0 && [415, 422].includes(ours.code),
-      header('content-type', PROTOBUF, STRATEGIC),
+      ({ theirs, ours }) => theirs.code === 0 && [406, 415, 422].includes(ours.code),
+      either(header('content-type', PROTOBUF, STRATEGIC), both(by('POST', 'PUT', 'PATCH'), at(DEFINITIONS))),
     ),
   },
   {
@@ -87,7 +94,190 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'A patch cannot make an object one of another kind',
-    is: both(by('PATCH'), codes(200, 422), weSay(/expected a \w+ of \S+, got /)),
+    is: both(by('PATCH'), codes(200, 422), weSay(/expected a (\w+ of .+, got |Scale")/)),
+  },
+  { reason: 'A GET has no body, whatever it says of its type', is: both(by('GET'), codes(415, 200)) },
+  {
+    reason: 'Documents that tell of the kinds are JSON',
+    is: both(by('GET'), at(/^\/(api|apis|openapi|version)\b[^?]*(\?|$)/), codes(200, 406), weSay(/accepted: application\/json"/)),
+  },
+  {
+    reason: 'A single object can be watched, whether it is there or not',
+    is: both(by('GET'), at(/[?&]watch=|\/v1\/watch\//), codes(404, 200), theySay(/" not found"/)),
+  },
+  {
+    reason:
+      'A watch of a single object, or by the old path, is checked as others are; upstream reads the object, or looks at less',
+    is: both(
+      by('GET'),
+      at(/\/v1\/watch\/|\/(configmaps|leases|ships|namespaces|customresourcedefinitions)\/[^/?]+\?.*watch=/),
+      either(
+        both(
+          ({ theirs }) => [200, 404].includes(theirs.code),
+          weSay(/ListOptions\.meta|(limit|timeoutSeconds): Invalid|selector|NotAcceptable/i),
+        ),
+        both(codes(400, 200), theySay(/the export parameter/)),
+        both(codes(422, 200), theySay(/ListOptions.*is forbidden for list/)),
+      ),
+    ),
+  },
+  {
+    reason: 'Outside of its namespace, no object is watched',
+    is: both(by('GET'), at(/\/watch\/ships\/[^/?]+/), codes(200, 404)),
+  },
+  {
+    reason: 'What is no JSON patch is 400',
+    is: both(by('PATCH'), codes(422, 400), weSay(/error decoding patch: (path|from|op|value|a JSON patch)/i)),
+  },
+  {
+    reason: 'A custom resource is not created with a version, not even with one that is no number',
+    is: both(by('POST'), codes(201, 400), weSay(/resourceVersion should not be set/)),
+  },
+  {
+    reason: 'Unknown fields of a schema are also looked for within its items and additionalProperties',
+    is: both(at(DEFINITIONS), weSay(/strict decoding error: .*openAPIV3Schema.*(items|additionalProperties|oneOf|anyOf|allOf)/)),
+  },
+  {
+    reason:
+      'YAML is that of version 1.2: a key in quotation marks needs no space before its value, and escapes are those of JSON',
+    is: both(
+      ...[header('content-type', 'application/yaml', APPLY), ({ theirs }: Met) => theirs.code === 400],
+      theySay(/yaml: .*(did not find expected|found invalid Unicode)/),
+    ),
+  },
+  {
+    reason: 'What no named manager has written has no manager',
+    is: both(
+      by('PATCH'),
+      header('content-type', APPLY),
+      ({ theirs }) => theirs.code === 409,
+      theySay(/conflict with \\"unknown\\"/),
+    ),
+  },
+  {
+    reason: 'That a new object has a version is told before that there is one of its name',
+    is: both(by('POST'), codes(409, 400), theySay(/already exists/), weSay(/resourceVersion should not be set/)),
+  },
+  {
+    reason: 'A limit is not negative',
+    is: both(at(/[?&]limit=-/), codes(200, 400), weSay(/limit: Invalid value/)),
+  },
+  {
+    reason: 'A JSON patch does not replace or copy what is not there',
+    is: both(header('content-type', 'application/json-patch+json'), codes(200, 422), weSay(/there is no \\"/)),
+  },
+  {
+    reason: 'A number beyond 32 bits is no int32, which upstream makes of it',
+    is: both(
+      ...[header('content-type', STRATEGIC), at(/\/leases\//), codes(200, 422), weSay(/patch: Invalid value/)],
+      ({ request }) => /"lease(Transitions|DurationSeconds)":-?(\d{10}|\d+(\.\d+)?e\+?\d+)/.test(String(request.body)),
+    ),
+  },
+  {
+    reason: 'The uid is a precondition, wherever it is sent',
+    is: both(by('PUT', 'PATCH'), codes(422, 409), theySay(/metadata\.uid: Invalid value/), weSay(/UID in precondition/)),
+  },
+  {
+    reason: 'An apply of a definition does not tell of unknown fields in its schemas, but for fieldValidation=Strict',
+    is: both(by('PATCH'), at(DEFINITIONS), codes(500, 200), theySay(/openAPIV3Schema.*: field not declared in schema/)),
+  },
+  {
+    reason: 'A patch cannot take from an object of what kind it is',
+    is: both(...[by('PATCH'), codes(400, 200), theySay(/was undeterminable/)], ({ request }) =>
+      /"?(apiVersion|kind)"?: ?null/.test(String(request.body)),
+    ),
+  },
+  { reason: 'An integer that would lose digits is refused', is: weSay(/cannot be kept as it is: send it as a string/) },
+  {
+    reason: 'A version of more than 64 bits is one that was never given',
+    is: both(at(/resourceVersion=9{20}/), either(codes(400, 410), both(codes(500, 200), at(/watch/)))),
+  },
+  {
+    reason: 'What is less wanted, or not asked of this answer, is sent rather than nothing',
+    is: both(
+      codes(406, 200),
+      either(
+        both(by('DELETE'), header('accept', 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1')),
+        both(
+          at(/\/status(\?|$)/),
+          header('accept', 'application/json;as=Table;g=meta.k8s.io;v=v1beta1', 'application/json;as=Table;g=meta.k8s.io;v=v1'),
+        ),
+        both(at(/watch/), header('accept', 'application/json;q=0.1,application/yaml;q=0.9', 'application/yaml')),
+      ),
+    ),
+  },
+  {
+    reason: 'Tables and metadata are JSON',
+    is: both(
+      header('accept', 'application/yaml;as=Table;g=meta.k8s.io;v=v1'),
+      ({ theirs, ours }) => theirs.code < 300 && ours.code === 406,
+    ),
+  },
+  {
+    reason: 'What a deletion answers has to be accepted, whatever that is',
+    is: both(by('DELETE'), header('accept', 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'), codes(200, 406)),
+  },
+  {
+    reason: 'Of two faults, one of which is how a Table is to be, either may be told',
+    is: both(refusedByBoth, weSay(/Unable to convert to Table/)),
+  },
+  {
+    reason: 'The version of the deletion of a collection is that of its list',
+    is: both(
+      by('DELETE'),
+      at(/\/[a-z]+s\/?\?.*resourceVersion=/),
+      codes(409, 200),
+      theySay(/ResourceVersion in the precondition/),
+    ),
+  },
+  {
+    reason: 'A deletion is no watch',
+    is: both(
+      ...[by('DELETE'), at(/[?&]watch=/)],
+      either(weSay(/ListOptions.*: Forbidden/), theySay(/ListOptions.*forbidden for watch/)),
+    ),
+  },
+  {
+    reason: 'What a patch at the status of a definition says of the rest of it is not looked at',
+    is: both(
+      by('PATCH'),
+      at(/\/customresourcedefinitions\/[^/]+\/status/),
+      ({ theirs, ours }) => ours.code === 200 && [400, 422, 500].includes(theirs.code),
+      theySay(/field not declared in schema|metadata\.|typed patch object|was undeterminable/),
+    ),
+  },
+  {
+    reason: 'A timeout that is empty is none',
+    is: both(at(/[?&]timeoutSeconds=(&|$)/), codes(400, 200), theySay(/strconv.ParseInt: parsing \\?"\\?"/)),
+  },
+  {
+    reason: 'A timeout is not negative',
+    is: both(at(/[?&]timeoutSeconds=-/), codes(200, 400), weSay(/timeoutSeconds: Invalid value/)),
+  },
+  {
+    reason: 'A requirement of nothing is no field selector',
+    is: both(at(/[?&]fieldSelector=%3D(&|$)/), codes(200, 400), weSay(/expected the name of a field/)),
+  },
+  {
+    reason: 'A path with an empty part is none',
+    is: both(at(/^[^?]*\/\//), either(refusedByBoth, codes(200, 404)), ({ ours }) => ours.code === 404),
+  },
+  {
+    reason: 'What is sent is read before its namespace',
+    is: both(by('POST'), codes(404, 400), theySay(/namespaces \\?".*\\?" not found/), weSay(/expected an object/)),
+  },
+  {
+    reason: 'Of two faults of a patched object, one of which is its name, either may be told',
+    is: both(
+      by('PATCH'),
+      codes(400, 422),
+      theySay(/was undeterminable|does not match the name on the URL/),
+      weSay(/patch: Invalid value/),
+    ),
+  },
+  {
+    reason: 'A merge patch that is no object is 400, as one that is no JSON',
+    is: both(by('PATCH'), codes(422, 400), theySay(/couldn't get version\/kind/), weSay(/a merge patch must be an object/)),
   },
   { reason: 'null is no object', is: both(by('POST'), codes(422, 400), weSay(/"message":"expected an object"/)) },
   {
@@ -99,7 +289,11 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'After a document of YAML in one line, nothing else may follow',
-    is: both(header('content-type', 'application/yaml'), ({ ours }) => ours.code === 400, weSay(/YAML: line \d+: Unexpected/)),
+    is: both(
+      header('content-type', 'application/yaml', APPLY),
+      ({ ours }) => ours.code === 400,
+      weSay(/YAML: line \d+: Unexpected/),
+    ),
   },
   {
     reason: 'A subresource has no path below it',
@@ -121,7 +315,12 @@ export const EXPLAINED: readonly Explained[] = [
   { reason: 'Protobuf of another shape is refused, wherever it is', is: weSay(/the body is not protobuf of this kind/) },
   {
     reason: 'A real namespace stays: no controller removes its finalizers',
-    is: both(by('POST'), at(/^\/api\/v1\/namespaces(\?|$)/), codes(409, 201), theySay(/already exists/)),
+    is: both(
+      by('POST'),
+      at(/^\/api\/v1\/namespaces(\?|$)/),
+      ({ ours }) => [201, 400, 422].includes(ours.code),
+      theySay(/already exists/),
+    ),
   },
   {
     reason: 'The options in the URL of a deletion count beside those of its body, and are checked first',
@@ -129,7 +328,7 @@ export const EXPLAINED: readonly Explained[] = [
       by('DELETE'),
       ({ request }) => Boolean(request.body?.length),
       ({ request, ours }) =>
-        ours.code === 422 &&
+        [400, 422].includes(ours.code) &&
         ['propagationPolicy', 'gracePeriodSeconds', 'dryRun', 'orphanDependents'].some(
           (name) =>
             new RegExp(`[?&]${name}=`).test(request.path) &&
@@ -139,7 +338,7 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'A limit that is empty is none',
-    is: both(at(/[?&]limit=(&|$)/), codes(400, 200), theySay(/strconv.ParseInt: parsing \\?""/)),
+    is: both(at(/[?&]limit=(&|$)/), codes(400, 200), theySay(/strconv.ParseInt: parsing \\?"\\?"/)),
   },
   {
     reason: 'The options of a deletion are checked before its object, those in the URL before those of its body',
@@ -148,6 +347,7 @@ export const EXPLAINED: readonly Explained[] = [
       refusedByBoth,
       (met) =>
         weSay(/gracePeriodSeconds: expected|dryRun: expected a list|is not a DeleteOptions object|the body is not JSON/)(met) ||
+        weSay(/DeleteOptions\.meta|in an unknown format/)(met) ||
         theySay(/cannot unmarshal .*(DeleteOptions|Preconditions)|ListOptions/)(met),
     ),
   },
@@ -157,19 +357,29 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'A patch is read before its object',
-    is: both(by('PATCH'), theySay(/\bnot found\b/), weSay(/error decoding patch|due to an error in our request/)),
+    is: both(
+      by('PATCH'),
+      theySay(/\bnot found\b/),
+      weSay(/error decoding patch|due to an error in our request|invalid object type/),
+    ),
   },
   { reason: 'A patch that is null is none', is: both(by('PATCH'), codes(200, 400), weSay(/patch must be (an object|a list)/)) },
   {
     reason: 'Members of metadata that only the server writes are not read',
     is: both(
-      ({ theirs, ours }) => [400, 422].includes(theirs.code) && ours.code < 300,
+      ({ theirs, ours }) => [400, 422].includes(theirs.code) && (ours.code < 300 || ours.code === 422),
       theySay(/(selfLink|creationTimestamp|deletionTimestamp) of type|parsing time/),
     ),
   },
   {
     reason: 'Of two faults of a query, either may be told',
-    is: both(by('GET', 'DELETE'), codes(422, 400), theySay(/ListOptions/), weSay(/Invalid value/)),
+    is: both(
+      by('GET', 'DELETE'),
+      either(
+        both(codes(422, 400), theySay(/ListOptions/), weSay(/Invalid value/)),
+        both(codes(400, 422), theySay(/invalid selector/), weSay(/ListOptions/)),
+      ),
+    ),
   },
   {
     reason: 'The options in the URL are checked before the type of the body',
@@ -187,12 +397,8 @@ export const EXPLAINED: readonly Explained[] = [
     reason: 'What says of what kind it is does not say null, or nothing',
     is: both(
       ({ theirs, ours }) => theirs.code < 300 && ours.code === 400,
-      weSay(/expected a \w+ of \S+, got (something else|a {1,2}of)|is not a DeleteOptions object/),
+      weSay(/expected a \w+ of \S+, got (something else|a {1,2}of|a \w+ of ")|is not a DeleteOptions object/),
     ),
-  },
-  {
-    reason: 'Protobuf of nothing is an object without members',
-    is: both(by('POST', 'PUT'), header('content-type', PROTOBUF), codes(400, 422), theySay(/: empty body \(/)),
   },
   {
     reason: 'That there is no such path is told before what is wrong with the options in the URL',

@@ -1,6 +1,7 @@
 // Requests that clients could send by mistake: real ones of all verbs, of which something is changed. fast-check makes them, so a seed
 // brings them back.
 import fc from 'fast-check';
+import { stringify } from 'yaml';
 import type { ResourceDefinition } from '../../../src/apiserver/index.ts';
 
 /** A request as it is sent. */
@@ -9,6 +10,8 @@ export interface Mutated {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array | undefined;
+  /** The path of the kind whose objects it may change; undefined: of none. */
+  readonly target?: string;
 }
 
 /** A kind whose objects are asked for: its path in a namespace, and an object that is there. */
@@ -21,6 +24,8 @@ export interface Target {
   readonly isCustom: boolean;
   /** A real namespace needs a controller to go. */
   readonly staysForEver?: boolean;
+  /** Its objects are never changed: what serves them takes long to follow. */
+  readonly isDry?: boolean;
 }
 
 const ODD: readonly unknown[] = [
@@ -73,52 +78,19 @@ const odd: fc.Arbitrary<unknown> = fc.oneof(
 );
 
 const NAMES: readonly string[] = [
-  ...[
-    'metadata',
-    'name',
-    'generateName',
-    'namespace',
-    'labels',
-    'annotations',
-    'finalizers',
-    'ownerReferences',
-    'uid',
-    'resourceVersion',
-  ],
-  ...[
-    'creationTimestamp',
-    'deletionTimestamp',
-    'deletionGracePeriodSeconds',
-    'managedFields',
-    'generation',
-    'selfLink',
-    'kind',
-    'apiVersion',
-  ],
-  ...[
-    'spec',
-    'status',
-    'data',
-    'binaryData',
-    'immutable',
-    'replicas',
-    'conditions',
-    'holderIdentity',
-    'leaseDurationSeconds',
-    'renewTime',
-  ],
-  ...[
-    '__proto__',
-    'constructor',
-    'toString',
-    'x',
-    '',
-    'propagationPolicy',
-    'preconditions',
-    'gracePeriodSeconds',
-    'dryRun',
-    'orphanDependents',
-  ],
+  ...'metadata name generateName namespace labels annotations finalizers ownerReferences uid resourceVersion'.split(' '),
+  ...'creationTimestamp deletionTimestamp deletionGracePeriodSeconds managedFields generation selfLink kind'.split(' '),
+  ...'apiVersion spec status data binaryData immutable replicas conditions holderIdentity leaseDurationSeconds'.split(' '),
+  ...'renewTime __proto__ constructor toString x'.split(' '),
+  '',
+  ...'propagationPolicy preconditions gracePeriodSeconds dryRun orphanDependents'.split(' '),
+  ...'versions schema openAPIV3Schema properties items type format default pattern names plural scope group conversion'.split(
+    ' ',
+  ),
+  ...'additionalProperties required enum maxLength subresources scale additionalPrinterColumns selectableFields jsonPath'.split(
+    ' ',
+  ),
+  ...'served storage nullable x-kubernetes-validations x-kubernetes-list-type x-kubernetes-list-map-keys oneOf'.split(' '),
 ];
 const memberName = fc.constantFrom(...NAMES);
 
@@ -159,6 +131,9 @@ function changed(value: unknown, path: Path, to: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
+/** Members that may be there already. */
+const NAMES_TWICE: readonly string[] = ['"metadata"', '"kind"', '"spec"', '"data"', '"x"'];
+
 /** A value of which one to three things are changed. */
 const mutant = (value: unknown): fc.Arbitrary<unknown> =>
   fc
@@ -175,12 +150,20 @@ const mutant = (value: unknown): fc.Arbitrary<unknown> =>
       }, value),
     );
 
-/** The JSON of a value, at times broken. */
-const written = (value: fc.Arbitrary<unknown>): fc.Arbitrary<string> =>
+const FAULTS: readonly string[] = ['cut', 'twice', 'flip', 'member', 'text', 'nothing'];
+
+/** The JSON of a value, at times broken; `yaml`: at times the YAML. */
+const written = (value: fc.Arbitrary<unknown>, yaml: boolean = false): fc.Arbitrary<string> =>
   fc
-    .tuple(value, fc.nat(), fc.constantFrom(...Array<string>(9).fill('whole'), 'cut', 'twice', 'flip', 'text', 'nothing'))
+    .tuple(
+      value,
+      fc.nat(),
+      fc.constantFrom(...Array<string>(10).fill('whole'), ...(yaml ? Array(10).fill('yaml') : []), ...FAULTS),
+    )
     .map(([made, at, how]) => {
       const text = JSON.stringify(made) ?? 'null';
+      if (how === 'yaml') return stringify(made);
+      if (how === 'member' && text.length > 2) return `{${NAMES_TWICE[at % NAMES_TWICE.length]}:null,${text.slice(1)}`;
       if (how === 'cut') return text.slice(0, at % (text.length + 1));
       if (how === 'twice') return text + text;
       if (how === 'flip') return text.slice(0, at % text.length) + '}],:"\\ x0'[at % 9] + text.slice((at % text.length) + 1);
@@ -198,54 +181,55 @@ const joined = (...parts: Uint8Array[]): Uint8Array => new Uint8Array(parts.flat
 const entries = (number: number, map: object = {}): Uint8Array =>
   joined(...Object.entries(map).map(([key, value]) => field(number, joined(field(1, key), field(2, String(value))))));
 
-/** A ConfigMap in protobuf. */
-function toProtobuf({
-  metadata,
-  data,
-}: {
-  metadata?: { name: string; labels?: object; annotations?: object };
+const varint = (number: number, value: number): Uint8Array => new Uint8Array([number * 8, value]);
+
+const inEnvelope = ({ apiVersion, kind }: { apiVersion?: unknown; kind?: unknown }, raw: Uint8Array): Uint8Array =>
+  joined(
+    new TextEncoder().encode('k8s\0'),
+    field(1, joined(field(1, String(apiVersion)), field(2, String(kind)))),
+    field(2, raw),
+  );
+
+/** What is in protobuf beside the metadata, by kind. */
+const REST: Readonly<Record<string, (object: { data?: object }) => Uint8Array>> = {
+  ConfigMap: ({ data }) => entries(2, data),
+  Lease: () => field(2, joined(field(1, 'x'), varint(2, 15), field(3, varint(1, 100)), varint(5, 1))),
+  Namespace: () => field(2, field(1, 'kubernetes')),
+};
+
+/** An object of a built-in kind in protobuf. */
+function toProtobuf(object: {
+  kind?: unknown;
   data?: object;
+  metadata?: { name: string; labels?: object; annotations?: object };
 }): Uint8Array {
-  const { name = '', labels, annotations } = metadata ?? {};
+  const { name = '', labels, annotations } = object.metadata ?? {};
   const meta = joined(field(1, name), entries(11, labels), entries(12, annotations), field(14, 'example.com/a'));
-  const raw = joined(field(1, meta), entries(2, data));
-  const unknown = joined(field(1, joined(field(1, 'v1'), field(2, 'ConfigMap'))), field(2, raw));
-  return joined(new TextEncoder().encode('k8s\0'), unknown);
+  return inEnvelope(object, joined(field(1, meta), REST[String(object.kind)]?.(object) ?? new Uint8Array()));
 }
 
-const bytesOf = (object: object): fc.Arbitrary<Uint8Array> =>
+/** Bytes, most of them broken. */
+const broken = (whole: Uint8Array): fc.Arbitrary<Uint8Array> =>
   fc.tuple(fc.nat(), fc.nat({ max: 255 }), fc.constantFrom('whole', 'flip', 'cut', 'insert')).map(([at, byte, how]) => {
-    const bytes = toProtobuf(object);
+    const bytes = Uint8Array.from(whole);
     if (how === 'cut') return bytes.slice(0, at % (bytes.length + 1));
     if (how === 'flip') bytes[at % bytes.length] = byte;
     if (how === 'insert') return new Uint8Array([...bytes.slice(0, at % bytes.length), byte, ...bytes.slice(at % bytes.length)]);
     return bytes;
   });
 
+/** Options of a deletion, in protobuf. */
+const DELETE_OPTIONS = inEnvelope(
+  { apiVersion: 'v1', kind: 'DeleteOptions' },
+  joined(varint(1, 0), field(2, joined(field(1, 'x'), field(2, '1'))), varint(3, 1), field(4, 'Background'), field(5, 'All')),
+);
+
 const parameter = fc.constantFrom(
-  ...[
-    'limit',
-    'continue',
-    'resourceVersion',
-    'resourceVersionMatch',
-    'timeoutSeconds',
-    'labelSelector',
-    'fieldSelector',
-    'pretty',
-    'dryRun',
-  ],
-  ...[
-    'fieldManager',
-    'fieldValidation',
-    'force',
-    'gracePeriodSeconds',
-    'propagationPolicy',
-    'orphanDependents',
-    'sendInitialEvents',
-    'x',
-    '',
-  ],
-  ...['allowWatchBookmarks', 'includeObject', 'export', 'exact'],
+  ...'limit continue resourceVersion resourceVersionMatch timeoutSeconds labelSelector fieldSelector pretty dryRun'.split(' '),
+  ...'fieldManager fieldValidation force gracePeriodSeconds propagationPolicy orphanDependents sendInitialEvents uid'.split(' '),
+  ...'x'.split(' '),
+  '',
+  ...'allowWatchBookmarks includeObject export exact watch'.split(' '),
 );
 const parameterValue = fc.oneof(
   fc.constantFrom(
@@ -282,32 +266,37 @@ const parameterValue = fc.oneof(
   ),
   fc.string({ maxLength: 6 }),
 );
-const query = fc
-  .array(fc.tuple(parameter, parameterValue), { maxLength: 2 })
-  .map((all) =>
-    all.length === 0
-      ? ''
-      : `?${all.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&')}`,
-  );
+/** What clients send. */
+const USUAL: readonly string[] = [
+  ...[
+    'dryRun=All',
+    'fieldValidation=Strict',
+    'fieldValidation=Warn',
+    'fieldManager=m',
+    'fieldManager=other',
+    'force=true',
+    'limit=1',
+  ],
+  ...['watch=true', 'watch=1&timeoutSeconds=1', 'resourceVersion=0', 'resourceVersion=0&resourceVersionMatch=NotOlderThan'],
+  ...['watch=1&resourceVersion=0', 'labelSelector=a%3Db', 'fieldSelector=metadata.name%3Da', 'gracePeriodSeconds=0'],
+  'watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true',
+];
+/** A query with some parameters, those of `always` first. */
+const queryWith = (...always: string[]): fc.Arbitrary<string> =>
+  fc
+    .array(
+      fc.oneof(
+        fc.tuple(parameter, parameterValue).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`),
+        fc.constantFrom(...USUAL),
+      ),
+      { maxLength: 2 },
+    )
+    .map((some) => [...always, ...some].join('&'))
+    .map((all) => (all === '' ? '' : `?${all}`));
 
 const segment = fc.constantFrom(
-  'x',
-  '',
-  '..',
-  '.',
-  '%2e%2e',
-  '%2F',
-  '%zz',
-  '%00',
-  'status',
-  'scale',
-  'watch',
-  'proxy',
-  'namespaces',
-  '-',
-  'a'.repeat(300),
-  '%20',
-  'v1',
+  ...['x', '', '..', '.', '%2e%2e', '%2F', '%zz', '%00', 'status', 'scale', 'watch', 'proxy', 'namespaces', '-'],
+  ...['a'.repeat(300), '%20', 'v1'],
 );
 
 /** A path, at times with another segment, one more or one less. */
@@ -323,6 +312,7 @@ const mutatedPath = (path: string): fc.Arbitrary<string> =>
       return `/${parts.join('/')}`;
     });
 
+const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 const TYPES = [
   'application/json',
   'application/yaml',
@@ -331,6 +321,8 @@ const TYPES = [
   '',
   'application/json;x=y',
   'nonsense',
+  ...['application/cbor', 'application/apply-patch+cbor', 'application/apply-patch+yaml', 'application/merge-patch+json'],
+  ...['application/json-patch+json', 'application/strategic-merge-patch+json'],
 ];
 const ACCEPTED = [
   ...[
@@ -349,6 +341,11 @@ const ACCEPTED = [
     'application/*',
     'text/plain, */*',
   ],
+  ...['application/cbor', 'application/cbor, application/json', 'application/vnd.kubernetes.protobuf, application/json'],
+  ...['application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1', 'application/json;as=Table;g=meta.k8s.io;v=v1beta1'],
+  ...['application/yaml;as=Table;g=meta.k8s.io;v=v1', 'application/json;as=Table;g=meta.k8s.io;v=v1,application/json'],
+  ...['application/json;as=Table;v=v1', 'application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2'],
+  ...['application/json;stream=watch', 'application/json;q=0.1,application/yaml;q=0.9', 'application/json;g=x;v=v1'],
 ];
 const headers = (type: string): fc.Arbitrary<Record<string, string>> =>
   fc
@@ -373,38 +370,66 @@ const jsonPatch = mutant([
   { op: 'remove', path: '/metadata/labels/a' },
 ]);
 
+/** What tells of the kinds. */
+const DOCUMENTS: readonly string[] = [
+  '/api',
+  '/apis',
+  '/api/v1',
+  '/apis/example.com',
+  '/apis/example.com/v1',
+  '/version',
+  '/openapi/v3',
+];
+const documents: fc.Arbitrary<Mutated> = fc.record({
+  method: fc.constant('GET'),
+  path: fc.tuple(fc.constantFrom(...DOCUMENTS), queryWith()).map((each) => each.join('')),
+  headers: fc.constantFrom(...ACCEPTED).map((accept) => ({ accept })),
+  body: fc.constant(undefined),
+});
+
 /** All requests for some targets. */
 export function mutatedRequests(targets: readonly Target[]): fc.Arbitrary<Mutated> {
-  return fc.oneof(...targets.map(requestsOf));
+  const weight = 6;
+  return fc.oneof(...targets.map((each) => ({ weight, arbitrary: requestsOf(each) })), { weight: 1, arbitrary: documents });
 }
 
-function requestsOf({ path, object, subresources, hasProtobuf, isCustom, staysForEver }: Target): fc.Arbitrary<Mutated> {
+type Body = readonly [type: string, body: fc.Arbitrary<Mutated['body']>];
+
+function requestsOf({ path, object, subresources, hasProtobuf, isCustom, staysForEver, isDry }: Target): fc.Arbitrary<Mutated> {
   const { name } = object.metadata;
   const one = `${path}/${name}`;
   const full = { ...object, metadata: { ...object.metadata, ...FULL_METADATA } };
-  const fresh = fc.nat({ max: 9 }).map((at) => ({ ...full, metadata: { ...full.metadata, name: `fresh-${at}` } }));
+  const fresh = fc
+    .nat({ max: 9 })
+    .map((at) => ({ ...full, metadata: { ...full.metadata, ...(!isDry && { name: `fresh-${at}` }) } }));
   const places = [one, one, ...subresources.map((each) => `${one}/${each}`)];
-  const make = (
-    method: string,
-    at: fc.Arbitrary<string>,
-    [type, body]: readonly [string, fc.Arbitrary<Mutated['body']>],
-  ): fc.Arbitrary<Mutated> =>
+  const dry = isDry ? ['dryRun=All'] : [];
+  const make = (method: string, at: fc.Arbitrary<string>, [type, body]: Body, ...always: string[]): fc.Arbitrary<Mutated> =>
     fc.record({
       method: fc.constant(method),
-      path: fc.tuple(at, query).map((each) => each.join('')),
+      path: fc.tuple(at, queryWith(...always, ...dry)).map((each) => each.join('')),
       headers: headers(type),
       body,
+      target: fc.constant(path),
     });
   const json = 'application/json';
-  const scale = { metadata: { name }, spec: { replicas: 1 } };
+  const yaml = 'application/yaml';
+  const scale = { apiVersion: 'autoscaling/v1', kind: 'Scale', metadata: { name }, spec: { replicas: 1 } };
   const place = fc.constantFrom(...places).chain(mutatedPath);
   const body = fc.constantFrom(full, full, subresources.includes('scale') ? scale : full);
   const going = fc.nat({ max: 9 }).map((at) => `${path}/fresh-${at}`);
+  const options = mutant({ ...OPTIONS, preconditions: { uid: 'another' } });
   const deletions = [
     make('DELETE', going.chain(mutatedPath), [json, written(mutant(OPTIONS))]),
-    make('DELETE', place, [json, written(mutant({ ...OPTIONS, preconditions: { uid: 'another' } }))]),
+    make('DELETE', place, [json, written(options)]),
+    make('DELETE', place, [yaml, written(options, true)]),
+    make('DELETE', place, [PROTOBUF, broken(DELETE_OPTIONS)]),
+    make('DELETE', fc.constantFrom(path, `${path}/`), [json, written(options)]), // less of it is a namespace
   ];
-  const none = [json, fc.constant(undefined)] as const;
+  const everywhere = path.replace(/namespaces\/[^/]+\//, '');
+  const seen = [path, path, everywhere, everywhere.replace(/\/v1\//, '/v1/watch/'), ...places];
+  const none: Body = [json, fc.constant(undefined)];
+  const applied = fc.oneof(going, place);
   const all: fc.Arbitrary<Mutated>[] = [
     make('POST', mutatedPath(path), [json, written(fresh.chain(mutant))]),
     make('PUT', place, [json, written(body.chain(mutant))]),
@@ -414,13 +439,15 @@ function requestsOf({ path, object, subresources, hasProtobuf, isCustom, staysFo
       isCustom ? 'application/merge-patch+json' : 'application/strategic-merge-patch+json',
       written(body.chain(mutant)),
     ]),
-    ...(staysForEver ? [] : deletions),
-    make('GET', fc.constantFrom(path, ...places).chain(mutatedPath), none),
-    make('POST', mutatedPath(path), ['application/yaml', written(fresh.chain(mutant))]),
+    make('PATCH', isDry ? place : applied, ['application/apply-patch+yaml', written(body.chain(mutant), true)], 'fieldManager=m'),
+    make('PATCH', place, ['application/apply-patch+yaml', written(body.chain(mutant), true)]),
+    ...(staysForEver || isDry ? [] : deletions),
+    make('GET', fc.constantFrom(...seen).chain(mutatedPath), none),
+    make('POST', mutatedPath(path), [yaml, written(fresh.chain(mutant), true)]),
   ];
   if (hasProtobuf) {
-    all.push(make('POST', mutatedPath(path), ['application/vnd.kubernetes.protobuf', fresh.chain((each) => bytesOf(each))]));
-    all.push(make('PUT', place, ['application/vnd.kubernetes.protobuf', bytesOf(full)]));
+    all.push(make('POST', mutatedPath(path), [PROTOBUF, fresh.chain((each) => broken(toProtobuf(each)))]));
+    all.push(make('PUT', place, [PROTOBUF, broken(toProtobuf(full))]));
   }
   return fc.oneof(...all);
 }
@@ -473,7 +500,39 @@ export const SHIPS_CRD: object = {
   },
 };
 
-/** What is asked for: three built-in kinds and a custom one with both subresources. */
+const BOAT = {
+  ...{ name: 'v1', served: true, storage: true, subresources: { status: {}, scale: SCALE } },
+  additionalPrinterColumns: [{ name: 'Sails', type: 'integer', jsonPath: '.spec.sails' }],
+  selectableFields: [{ jsonPath: '.spec.home' }],
+  schema: {
+    openAPIV3Schema: {
+      type: 'object',
+      properties: {
+        spec: {
+          ...{
+            type: 'object',
+            required: ['home'],
+            'x-kubernetes-validations': [{ rule: 'self.sails > 0', message: 'no sails' }],
+          },
+          properties: {
+            ...{
+              sails: { type: 'integer', default: 1, maximum: 9 },
+              home: { type: 'string', pattern: '^[a-z]+$', maxLength: 9 },
+            },
+            crew: {
+              ...{ type: 'array', maxItems: 9, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] },
+              items: { type: 'object', required: ['name'], properties: { name: { type: 'string' } } },
+            },
+            load: { type: 'object', additionalProperties: { 'x-kubernetes-int-or-string': true } },
+          },
+        },
+        status: OPEN,
+      },
+    },
+  },
+};
+
+/** What is asked for: three built-in kinds, a custom one with both subresources, and definitions. */
 export const TARGETS: readonly Target[] = [
   {
     path: `/api/v1/${inNamespace}/configmaps`,
@@ -489,14 +548,14 @@ export const TARGETS: readonly Target[] = [
       spec: { holderIdentity: 'x', leaseDurationSeconds: 15, acquireTime: '2026-01-01T00:00:00.000000Z', leaseTransitions: 1 },
     },
     subresources: [],
-    hasProtobuf: false,
+    hasProtobuf: true,
     isCustom: false,
   },
   {
     path: '/api/v1/namespaces',
     object: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'mutated-a' } },
     subresources: ['status'],
-    hasProtobuf: false,
+    hasProtobuf: true,
     staysForEver: true,
     isCustom: false,
   },
@@ -509,5 +568,19 @@ export const TARGETS: readonly Target[] = [
     subresources: ['status', 'scale'],
     hasProtobuf: false,
     isCustom: true,
+  },
+  {
+    path: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
+    object: {
+      ...{ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', metadata: { name: 'boats.example.com' } },
+      spec: {
+        ...{ group: 'example.com', scope: 'Namespaced', names: { plural: 'boats', kind: 'Boat', shortNames: ['bo'] } },
+        ...{ conversion: { strategy: 'None' }, versions: [BOAT] },
+      },
+    },
+    subresources: ['status'],
+    hasProtobuf: false,
+    isCustom: false,
+    isDry: true,
   },
 ];
