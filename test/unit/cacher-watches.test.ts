@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { CollectionWatch } from '../../src/storage/collection/watch.ts';
 import { encoded } from '../../src/storage/values.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
-import { codeOf, names, type PodWatch, rig, seen } from './cacher-support.ts';
+import { codeOf, names, type PodWatch, rig, seen, told } from './cacher-support.ts';
 import { type Pod, type Pods, settle } from './faulty-storage.ts';
 
 /** Versions 2 to 5. */
@@ -481,6 +481,19 @@ describe('the end of a watch', () => {
     ];
     await cacher.requestProgress();
     expect([await seen(with_), await seen(without)]).toEqual(['BOOKMARK 5', '']);
+  });
+
+  test('progress that is asked for brings no BOOKMARK that was due before an event that has been read since', async () => {
+    const { cacher, pods, clock } = await rig({}, four);
+    const watch = await cacher.watch({ resourceVersion: '5', allowWatchBookmarks: true });
+    await pods.put('x/a', { n: 5 });
+    await settle();
+    clock.advance(60_000); // one is due, of 6
+    await pods.put('x/a', { n: 6 });
+    await settle();
+    expect([watch.tryNext(), watch.tryNext()].map((event) => event && told(event))).toEqual(['MODIFIED a@6', 'MODIFIED a@7']);
+    await cacher.requestProgress();
+    expect(await seen(watch)).toBe('BOOKMARK 7');
   });
 
   test('a watch too many is refused with 429, until another has ended', async () => {

@@ -246,7 +246,9 @@ export class CollectionWatch<T extends KubernetesObject>
       this.dueBookmarks = last && { first: last, last: undefined, any };
       this.place = Math.max(this.place, first.place);
       const { resourceVersion } = first.event.object.metadata;
-      if (!any && this.host.compareVersions(resourceVersion, this.deliveredVersion) <= 0) continue;
+      // An event that was read since it was due has told a newer version.
+      const order = this.host.compareVersions(resourceVersion, this.deliveredVersion);
+      if (order < 0 || (order === 0 && !any)) continue;
       this.deliveredVersion = resourceVersion;
       return first.event;
     }
