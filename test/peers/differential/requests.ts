@@ -290,6 +290,17 @@ const updates: readonly Asked[] = [
     { op: 'copy', from: '/data/p', path: '/data/r' },
     { op: 'move', from: '/data/q', path: '/data/s' },
   ]),
+  patch('json-patch', 'a', [{ op: 'replace', path: '/data/absent', value: 'x' }]),
+  patch('json-patch', 'a', [{ op: 'replace', path: '/absent/absent', value: 'x' }]),
+  patch('json-patch', 'a', [{ op: 'copy', from: '/data/none', path: '/data/copied' }]),
+  patch('json-patch', 'a', [{ op: 'move', from: '/data/none', path: '/data/moved' }]),
+  patch('json-patch', 'a', [
+    { op: 'add', path: '/metadata/finalizers', value: ['x.io/1', 'x.io/2'] },
+    { op: 'replace', path: '/metadata/finalizers/-1', value: 'x.io/3' },
+    { op: 'add', path: '/metadata/finalizers/-1', value: 'x.io/4' },
+    { op: 'remove', path: '/metadata/finalizers/-3' },
+  ]),
+  patch('json-patch', 'a', [{ op: 'remove', path: '/metadata/finalizers/-3' }]),
   patch('strategic-merge-patch', 'a', { metadata: { finalizers: ['x.io/a', 'x.io/b'] } }),
   patch('strategic-merge-patch', 'a', { metadata: { '$deleteFromPrimitiveList/finalizers': ['x.io/a'] } }),
   patch('strategic-merge-patch', 'a', {
