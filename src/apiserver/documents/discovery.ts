@@ -209,9 +209,12 @@ function toResources(resource: Described): object[] {
 
 /** While a definition is deleted, its objects can only go, although updates are still taken. Upstream: `DiscoveryController`. */
 function verbsOf({ main, definition }: Described): readonly Verb[] {
-  return definition?.terminating ? main.verbs.filter((verb) => !OF_LIVING.test(verb)) : main.verbs;
+  if (definition === undefined) return main.verbs;
+  return definition.terminating ? OF_DEFINITIONS.filter((verb) => !OF_LIVING.test(verb)) : OF_DEFINITIONS;
 }
 
+/** In upstream's order, in which kubectl shows them. */
+const OF_DEFINITIONS: readonly Verb[] = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
 const OF_LIVING = /^(create|patch|update)$/;
 
 function namesOf({ shortNames = [], categories = [] }: Described): object {

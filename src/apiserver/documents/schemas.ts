@@ -1,6 +1,6 @@
 /** The schemas of objects, as both versions of OpenAPI name them. */
 import type { JsonSchema, ResourceDefinition } from '../definition.ts';
-import { OPEN_OBJECT, type Shape, toSchema } from '../kinds/shape.ts';
+import { type Shape, toSchema } from '../kinds/shape.ts';
 import {
   builtInSchema,
   LIST_META as LIST_META_TABLE,
@@ -50,7 +50,6 @@ function sharedOf(table: Shape, more: Readonly<Record<string, JsonSchema>> = {})
 /** The schemas that every document has. */
 export const SHARED: Readonly<Record<string, JsonSchema>> = {
   [OBJECT_META]: sharedOf(OBJECT_META_TABLE, {
-    managedFields: { items: OPEN_OBJECT },
     ownerReferences: { items: { $ref: ref(OWNER_REFERENCE) } },
   }),
   [LIST_META]: sharedOf(LIST_META_TABLE),

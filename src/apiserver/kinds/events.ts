@@ -3,10 +3,10 @@
  * the same fields. Each event is stored once, as one of `v1`, and can be read and written in either form.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { faultOfKey } from '../../selectors/syntax.ts';
 import { comparing } from '../../storage/json.ts';
 import { inPieces, paceOf, type Work } from '../../watch/fair-queue.ts';
 import type { Convert, FieldCause, PrinterColumn, ResourceDefinition } from '../definition.ts';
+import { qualifiedFaults } from '../validation/formats.ts';
 
 /** Upstream: `core.v1.ObjectReference`. */
 export interface ObjectReference {
@@ -213,7 +213,7 @@ function causesIn(event: CoreEvent, reporterField: string): FieldCause[] {
   return [
     ...(told === '' && own !== 'default' && own !== 'kube-system' ? mismatch : []),
     ...named(reporterField, reportingComponent),
-    ...qualifiedNameFault(reportingComponent).map((why) => invalidValue(reporterField, reportingComponent, why)),
+    ...qualifiedFaults(reportingComponent).map((why) => invalidValue(reporterField, reportingComponent, why)),
     ...named('reportingInstance', reportingInstance),
     ...limited('reportingInstance', reportingInstance, MAX_CHARS),
     ...named('action', action),
@@ -222,14 +222,6 @@ function causesIn(event: CoreEvent, reporterField: string): FieldCause[] {
     ...limited('reason', reason, MAX_CHARS),
     ...limited('message', message, MAX_MESSAGE_CHARS),
   ];
-}
-
-/** Upstream: `IsQualifiedName`. */
-function qualifiedNameFault(name: string): readonly string[] {
-  const form =
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-  if (name === '') return ['name part must be non-empty', form];
-  return faultOfKey(name) === undefined ? [] : [form];
 }
 
 const OF_OLD = ['firstTimestamp', 'lastTimestamp', 'count'] as const;

@@ -232,6 +232,17 @@ const EVENT: Shape = shape('Event is a report of something that has happened to 
   deprecatedCount: [15, 'int32', '', 'How often it has happened, in old reports.'],
 });
 
+/** Of a list or watch. `authorize` is asked about all of it. */
+const selected = (number: number, description: string): Row =>
+  part([number, '?'], description, {
+    rawSelector: [1, 'string', '', 'As in the URL.'],
+    requirements: part([2, '[]'], 'All of these.', {
+      key: [1, 'string', '!', 'The field, or the label.', REQUIRED],
+      operator: [2, 'string', '!', 'In, NotIn, Exists or DoesNotExist.', REQUIRED],
+      values: [3, 'string', '[]', 'Its values.'],
+    }),
+  });
+
 const ACCESS_REVIEW: Shape = shape('SelfSubjectAccessReview asks whether the asker may do something.', {
   metadata,
   spec: part([2, '', REQUIRED], 'What is asked.', {
@@ -243,6 +254,8 @@ const ACCESS_REVIEW: Shape = shape('SelfSubjectAccessReview asks whether the ask
       resource: [5, 'string', '', 'The plural name.'],
       subresource: [6, 'string', '', 'Such as status.'],
       name: [7, 'string', '', 'Empty: all.'],
+      fieldSelector: selected(8, 'By which fields.'),
+      labelSelector: selected(9, 'By which labels.'),
     }),
     nonResourceAttributes: part([2, '?'], 'Another request.', {
       path: [1, 'string', '', 'The path.'],

@@ -417,7 +417,32 @@ const headed: readonly Asked[] = [
   get('/api', { 'if-none-match': '"x"' }, 'GET /api if-none-match'),
 ];
 
+const [LONG, LONGER] = ['x'.repeat(64), 'x'.repeat(254)];
+const OWNER = { apiVersion: 'v1', kind: 'ConfigMap', name: 'o', uid: 'u' };
+const refusedMetadata: readonly object[] = [
+  ...['-a', 'a b', '', 'a/', '/a', 'A/a', 'a/b/c', LONG, `${LONGER}/a`].flatMap((key) => [
+    { labels: { [key]: 'x' } },
+    { annotations: { [key]: 'x' } },
+  ]),
+  ...['-a', 'a b', 'a/b', LONG].map((value) => ({ labels: { k: value } })),
+  { finalizers: ['a b/c'] },
+  { ownerReferences: [{ ...OWNER, kind: 'Event' }] },
+  { ownerReferences: [{ ...OWNER, uid: '' }] },
+];
+/** What is refused in the same words, too: people search for them. */
+const worded: readonly Asked[] = [
+  ...refusedMetadata.map((more): Asked => {
+    const body = map('worded', { metadata: { name: 'worded', ...more } });
+    return post(body, { title: `WORDS ${JSON.stringify(more).slice(0, 120)}` });
+  }),
+  ...['UPPER', 'has.dots', 'a_b', LONG].map((name) =>
+    send('POST', '/api/v1/namespaces', { metadata: { name } }, { title: `WORDS the namespace ${name}` }),
+  ),
+  post({ metadata: { name: LONGER } }, { title: 'WORDS a long name' }),
+  { title: 'WORDS a policy', method: 'DELETE', path: `${MAPS}/none?propagationPolicy=Nope` },
+];
+
 /** All of them. */
 export const REQUESTS: readonly Asked[] = [
-  ...[...creations, ...gets, ...negotiated, ...tables, ...lists, ...parameters(), ...updates, ...removals, ...leases, ...headed],
+  ...[...creations, ...gets, ...negotiated, ...tables, ...lists, ...parameters(), ...updates, ...removals, ...leases, ...headed, ...worded],
 ];
