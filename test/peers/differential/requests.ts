@@ -444,5 +444,17 @@ const worded: readonly Asked[] = [
 
 /** All of them. */
 export const REQUESTS: readonly Asked[] = [
-  ...[...creations, ...gets, ...negotiated, ...tables, ...lists, ...parameters(), ...updates, ...removals, ...leases, ...headed, ...worded],
+  ...[
+    ...creations,
+    ...gets,
+    ...negotiated,
+    ...tables,
+    ...lists,
+    ...parameters(),
+    ...updates,
+    ...removals,
+    ...leases,
+    ...headed,
+    ...worded,
+  ],
 ];
