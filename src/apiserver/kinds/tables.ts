@@ -19,7 +19,7 @@ export const OWNER_REFERENCE: Shape = shape('OwnerReference contains enough info
   blockOwnerDeletion: [7, 'bool', '?', 'Whether the owner cannot be deleted before this reference is removed.'],
 });
 
-const MANAGED_FIELDS: Row = part([17, '[]'], 'Who manages which fields.', {
+export const MANAGED_FIELDS_ENTRY: Shape = shape('ManagedFieldsEntry says which fields one manager has.', {
   manager: [1, 'string', '', 'Who.'],
   operation: [2, 'string', '', 'Apply or Update.'],
   apiVersion: [3, 'string', '', 'In which version.'],
@@ -58,7 +58,7 @@ export const OBJECT_META: Shape = shape(
       ...([14, 'string', '[]', 'Must be empty before the object is deleted from the registry.'] as const),
       { 'x-kubernetes-list-type': 'set', ...SET },
     ],
-    managedFields: MANAGED_FIELDS,
+    managedFields: [17, MANAGED_FIELDS_ENTRY, '[]', 'Who manages which fields.'],
   },
 );
 
