@@ -12,7 +12,7 @@
 import { apiVersionOf } from '../../cache/resource-client.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { ResourceDefinition } from '../definition.ts';
-import { conversionOf, isJson, readAccept, type Verb } from '../request/path.ts';
+import { conversionOf, isJson, readAccept, VERBS, type Verb } from '../request/path.ts';
 import type { Rows } from '../subresources.ts';
 
 const FORM = /^v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?$/;
@@ -214,7 +214,8 @@ function verbsOf({ main, definition }: Described): readonly Verb[] {
 }
 
 /** In upstream's order, in which kubectl shows them. */
-const OF_DEFINITIONS: readonly Verb[] = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
+const [CREATE, ...OTHERS] = VERBS;
+const OF_DEFINITIONS: readonly Verb[] = OTHERS.flatMap((verb) => (verb === 'update' ? [CREATE, verb] : [verb]));
 const OF_LIVING = /^(create|patch|update)$/;
 
 function namesOf({ shortNames = [], categories = [] }: Described): object {

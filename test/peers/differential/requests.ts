@@ -418,7 +418,7 @@ const headed: readonly Asked[] = [
 ];
 
 const [LONG, LONGER] = ['x'.repeat(64), 'x'.repeat(254)];
-const OWNER = { apiVersion: 'v1', kind: 'ConfigMap', name: 'o', uid: 'u' };
+const OWNING = { apiVersion: 'v1', kind: 'ConfigMap', name: 'o', uid: 'u' };
 const refusedMetadata: readonly object[] = [
   ...['-a', 'a b', '', 'a/', '/a', 'A/a', 'a/b/c', LONG, `${LONGER}/a`].flatMap((key) => [
     { labels: { [key]: 'x' } },
@@ -426,8 +426,8 @@ const refusedMetadata: readonly object[] = [
   ]),
   ...['-a', 'a b', 'a/b', LONG].map((value) => ({ labels: { k: value } })),
   { finalizers: ['a b/c'] },
-  { ownerReferences: [{ ...OWNER, kind: 'Event' }] },
-  { ownerReferences: [{ ...OWNER, uid: '' }] },
+  { ownerReferences: [{ ...OWNING, kind: 'Event' }] },
+  { ownerReferences: [{ ...OWNING, uid: '' }] },
 ];
 /** What is refused in the same words, too: people search for them. */
 const worded: readonly Asked[] = [
