@@ -99,7 +99,8 @@ class Fields {
       properties[name] = field;
       left -= JSON.stringify(field).length + name.length;
     }
-    const rules = [{ message: 'may not be empty', rule: 'size(self) >= 0' }];
+    const [first] = Object.keys(properties);
+    const rules = [{ message: 'is wrong', rule: `!has(self.${first}) || self.${first} == self.${first}` }];
     const isRuled = this.#has.has('rules') && depth > 0 && this.#below(4) === 0;
     return { type: 'object', properties, ...(isRuled && { 'x-kubernetes-validations': rules }) };
   }

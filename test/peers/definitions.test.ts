@@ -105,7 +105,6 @@ const withManagers = (parsed: unknown): unknown =>
 
 /** A value without what differs by nature. */
 function normal(value: unknown, name: string = ''): unknown {
-  if (name === 'verbs' && Array.isArray(value)) return [...value].sort();
   // The last of all columns of time, and what `metadata.name` says of itself.
   if (name === 'columnDefinitions' && Array.isArray(value)) return value.map((each, at) => (at === 0 ? each.name : normal(each)));
   // Upstream tells resources in any order.

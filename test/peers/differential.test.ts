@@ -247,6 +247,13 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
     expect(refused.map(({ ours }) => words(ours))).toEqual(refused.map(({ theirs }) => words(theirs)));
   });
 
+  it('refuse what is no metadata word for word', () => {
+    const words = (of: 'theirs' | 'ours'): unknown[] =>
+      told.filter(({ asked }) => asked.title.startsWith('WORDS')).map((each) => [each.asked.title, each[of].body]);
+    expect(words('theirs').length).toBeGreaterThan(20);
+    expect(words('ours')).toEqual(words('theirs'));
+  });
+
   it('tell the same of subresources', async () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const told = [await real.fetch(`${real.url}/apis/example.com/v1`), await fetch(`${url}/apis/example.com/v1`)];

@@ -268,7 +268,8 @@ describe.each(['kubectl', 'kubectl of Debian'] as const)('%s', (name) => {
         'patch cm made --type json -p [{"op":"test","path":"/data/c","value":"3"},{"op":"add","path":"/data/d","value":"4"}]',
       ),
     ).toMatch(/patched/);
-    expect(JSON.parse(await kubectl('get cm made -o jsonpath={.data}'))).toEqual({ a: '1', c: '3', d: '4' });
+    await kubectl('patch cm made --type json -p [{"op":"replace","path":"/data/f","value":"6"}]');
+    expect(JSON.parse(await kubectl('get cm made -o jsonpath={.data}'))).toEqual({ a: '1', c: '3', d: '4', f: '6' });
     expect(await failed('patch cm made --type json -p [{"op":"test","path":"/data/c","value":"x"}]')).toMatch(
       /rejected our request|The request is invalid/,
     );
@@ -291,6 +292,7 @@ describe.each(['kubectl', 'kubectl of Debian'] as const)('%s', (name) => {
     expect(shown).toMatch(/spec\t<Object> -required-/);
     expect(await kubectl('explain order.spec.count')).toMatch(/How many\./);
     expect(await kubectl('explain cm.metadata.finalizers')).toContain('Must be empty before');
+    expect(await kubectl('explain cm.metadata.managedFields.manager')).toMatch(/manager +<string>/);
     expect(await kubectl('explain cm.data')).toMatch(/data\s+<map\[string\]string>/);
     expect(await kubectl('explain zones')).toMatch(/KIND: +Zone/);
     expect(await failed('explain orders.nothing')).toMatch(/field "nothing" does not exist/);

@@ -114,7 +114,9 @@ describe('the fields of a kind', () => {
       managedFields: [{ any: 1 }],
       selfLink: '',
     };
-    expect(unknown(schemaOf(kind), { metadata, spec: { a: 1 } })).toEqual(['metadata.lables', 'metadata.ownerReferences[0].foo']);
+    expect(unknown(schemaOf(kind), { metadata, spec: { a: 1 } })).toEqual([
+      ...['metadata.lables', 'metadata.ownerReferences[0].foo', 'metadata.managedFields[0].any'],
+    ]);
   });
 
   it('with one: those, and what every object has', () => {

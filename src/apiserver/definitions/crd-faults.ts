@@ -17,9 +17,9 @@ import {
   tooManyCause,
   unsupportedCause,
 } from '../validation/causes.ts';
+import { subdomainFaults } from '../validation/formats.ts';
 import { structuralFaults } from '../validation/structural-faults.ts';
 import { LABEL_1035 } from '../validation/values.ts';
-import { faultOfSubdomain } from '../verbs/metadata.ts';
 import { type Crd, type CrdColumn, type CrdNames, type CrdSpec, type CrdVersion, isTrue, SINGLE_NAMES } from './crd.ts';
 
 const LABEL = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
@@ -63,7 +63,7 @@ async function specFaults(spec: CrdSpec, isConverted: boolean): Promise<FieldCau
   const { group, scope, names, versions, conversion } = spec;
   const faults: FieldCause[] = [];
   if (group === '') faults.push(requiredCause('spec.group', ''));
-  else if (faultOfSubdomain(group)) faults.push({ field: 'spec.group', message: String(faultOfSubdomain(group)) });
+  else if (subdomainFaults(group).length > 0) faults.push(invalidCause('spec.group', group, subdomainFaults(group).join(',')));
   else if (!group.includes('.')) faults.push(invalidCause('spec.group', group, 'should be a domain with at least one dot'));
   faults.push(...oneOf('spec.scope', scope, ['Cluster', 'Namespaced']));
   for (const [at, { schema }] of versions.entries()) {

@@ -12,7 +12,7 @@
 import { apiVersionOf } from '../../cache/resource-client.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { ResourceDefinition } from '../definition.ts';
-import { conversionOf, isJson, readAccept, type Verb } from '../request/path.ts';
+import { conversionOf, isJson, readAccept, VERBS, type Verb } from '../request/path.ts';
 import type { Rows } from '../subresources.ts';
 
 const FORM = /^v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?$/;
@@ -209,9 +209,13 @@ function toResources(resource: Described): object[] {
 
 /** While a definition is deleted, its objects can only go, although updates are still taken. Upstream: `DiscoveryController`. */
 function verbsOf({ main, definition }: Described): readonly Verb[] {
-  return definition?.terminating ? main.verbs.filter((verb) => !OF_LIVING.test(verb)) : main.verbs;
+  if (definition === undefined) return main.verbs;
+  return definition.terminating ? OF_DEFINITIONS.filter((verb) => !OF_LIVING.test(verb)) : OF_DEFINITIONS;
 }
 
+/** In upstream's order, in which kubectl shows them. */
+const [CREATE, ...OTHERS] = VERBS;
+const OF_DEFINITIONS: readonly Verb[] = OTHERS.flatMap((verb) => (verb === 'update' ? [CREATE, verb] : [verb]));
 const OF_LIVING = /^(create|patch|update)$/;
 
 function namesOf({ shortNames = [], categories = [] }: Described): object {

@@ -1,9 +1,10 @@
 /** The schemas of objects, as both versions of OpenAPI name them. */
 import type { JsonSchema, ResourceDefinition } from '../definition.ts';
-import { OPEN_OBJECT, type Shape, toSchema } from '../kinds/shape.ts';
+import { type Shape, toSchema } from '../kinds/shape.ts';
 import {
   builtInSchema,
   LIST_META as LIST_META_TABLE,
+  MANAGED_FIELDS_ENTRY as MANAGED_FIELDS_ENTRY_TABLE,
   OBJECT_META as OBJECT_META_TABLE,
   OWNER_REFERENCE as OWNER_REFERENCE_TABLE,
 } from '../kinds/tables.ts';
@@ -35,6 +36,7 @@ export const OPEN = 'x-kubernetes-preserve-unknown-fields';
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 export const OBJECT_META: string = `${META}.ObjectMeta`;
+const MANAGED_FIELDS_ENTRY = `${META}.ManagedFieldsEntry`;
 const OWNER_REFERENCE = `${META}.OwnerReference`;
 const LIST_META = `${META}.ListMeta`;
 
@@ -50,10 +52,11 @@ function sharedOf(table: Shape, more: Readonly<Record<string, JsonSchema>> = {})
 /** The schemas that every document has. */
 export const SHARED: Readonly<Record<string, JsonSchema>> = {
   [OBJECT_META]: sharedOf(OBJECT_META_TABLE, {
-    managedFields: { items: OPEN_OBJECT },
+    managedFields: { items: { $ref: ref(MANAGED_FIELDS_ENTRY) } },
     ownerReferences: { items: { $ref: ref(OWNER_REFERENCE) } },
   }),
   [LIST_META]: sharedOf(LIST_META_TABLE),
+  [MANAGED_FIELDS_ENTRY]: sharedOf(MANAGED_FIELDS_ENTRY_TABLE),
   [OWNER_REFERENCE]: sharedOf(OWNER_REFERENCE_TABLE),
 };
 

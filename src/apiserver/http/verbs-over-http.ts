@@ -11,7 +11,7 @@ import { isRecord, isWatchError } from '../../watch/errors.ts';
 import { inPieces, type Pace, paceOf, type Soon, type Work } from '../../watch/fair-queue.ts';
 import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
-import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, statusOf } from '../api-status.ts';
+import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, notFound, statusOf } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import type { Asker } from '../kinds/reviews.ts';
 import { shapeOf } from '../kinds/tables.ts';
@@ -158,7 +158,7 @@ function policyCauses(policy: string | null | undefined, orphan: boolean | undef
   const both = `Invalid value: ${shown(policy)}: orphanDependents and deletionPropagation cannot be both set`;
   const causes = orphan === undefined ? [] : [{ field, message: both }];
   if ((PROPAGATIONS as readonly unknown[]).includes(policy)) return causes;
-  const supported = PROPAGATIONS.map((each) => JSON.stringify(each)).join(', ');
+  const supported = [...PROPAGATIONS, 'nil'].map((each) => JSON.stringify(each)).join(', ');
   return [...causes, { field, message: `Unsupported value: ${shown(policy)}: supported values: ${supported}` }];
 }
 
@@ -278,7 +278,7 @@ export async function perform(admitted: Admitted): Promise<Answer> {
     signal.throwIfAborted();
   }
   const row = rowOf(info, path.subresource);
-  if (row === undefined) throw noSuchPath();
+  if (row === undefined) throw shapeOf(info) ? noSuchPath() : notFound(info, path.name as string);
   if (!row.verbs.includes(verb)) throw methodNotAllowed(shapeOf(info) ? undefined : info);
   const task: Task = { ...admitted, row, kind: row.kind ?? info };
   if (verb === 'watch') return watch(task);

@@ -4,11 +4,11 @@
  */
 
 import type { KubernetesObject } from '../../cache/object.ts';
-import { faultOfKey } from '../../selectors/syntax.ts';
 import { comparing } from '../../storage/json.ts';
 import { inPieces, type Work } from '../../watch/fair-queue.ts';
 import type { Convert, FieldCause, PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { jsonStart } from '../validation/causes.ts';
+import { qualifiedFaults } from '../validation/formats.ts';
 import { required } from './common.ts';
 
 /** Upstream: `core.v1.ObjectReference`. */
@@ -215,7 +215,7 @@ function causesIn(event: CoreEvent, reporterField: string): FieldCause[] {
   return [
     ...(told === '' && own !== 'default' && own !== 'kube-system' ? mismatch : []),
     ...named(reporterField, reportingComponent),
-    ...qualifiedNameFault(reportingComponent).map((why) => invalidValue(reporterField, reportingComponent, why)),
+    ...qualifiedFaults(reportingComponent).map((why) => invalidValue(reporterField, reportingComponent, why)),
     ...named('reportingInstance', reportingInstance),
     ...limited('reportingInstance', reportingInstance, MAX_CHARS),
     ...named('action', action),
@@ -224,14 +224,6 @@ function causesIn(event: CoreEvent, reporterField: string): FieldCause[] {
     ...limited('reason', reason, MAX_CHARS),
     ...limited('message', message, MAX_MESSAGE_CHARS),
   ];
-}
-
-/** Upstream: `IsQualifiedName`. */
-function qualifiedNameFault(name: string): readonly string[] {
-  const form =
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-  if (name === '') return ['name part must be non-empty', form];
-  return faultOfKey(name) === undefined ? [] : [form];
 }
 
 const OF_OLD = ['firstTimestamp', 'lastTimestamp', 'count'] as const;

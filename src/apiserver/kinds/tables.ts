@@ -19,7 +19,7 @@ export const OWNER_REFERENCE: Shape = shape('OwnerReference contains enough info
   blockOwnerDeletion: [7, 'bool', '?', 'Whether the owner cannot be deleted before this reference is removed.'],
 });
 
-const MANAGED_FIELDS: Row = part([17, '[]'], 'Who manages which fields.', {
+export const MANAGED_FIELDS_ENTRY: Shape = shape('ManagedFieldsEntry says which fields one manager has.', {
   manager: [1, 'string', '', 'Who.'],
   operation: [2, 'string', '', 'Apply or Update.'],
   apiVersion: [3, 'string', '', 'In which version.'],
@@ -58,7 +58,7 @@ export const OBJECT_META: Shape = shape(
       ...([14, 'string', '[]', 'Must be empty before the object is deleted from the registry.'] as const),
       { 'x-kubernetes-list-type': 'set', ...SET },
     ],
-    managedFields: MANAGED_FIELDS,
+    managedFields: [17, MANAGED_FIELDS_ENTRY, '[]', 'Who manages which fields.'],
   },
 );
 
@@ -232,6 +232,17 @@ const EVENT: Shape = shape('Event is a report of something that has happened to 
   deprecatedCount: [15, 'int32', '', 'How often it has happened, in old reports.'],
 });
 
+/** Of a list or watch. `authorize` is asked about all of it. */
+const selected = (number: number, description: string): Row =>
+  part([number, '?'], description, {
+    rawSelector: [1, 'string', '', 'As in the URL.'],
+    requirements: part([2, '[]'], 'All of these.', {
+      key: [1, 'string', '!', 'The field, or the label.', REQUIRED],
+      operator: [2, 'string', '!', 'In, NotIn, Exists or DoesNotExist.', REQUIRED],
+      values: [3, 'string', '[]', 'Its values.'],
+    }),
+  });
+
 const ACCESS_REVIEW: Shape = shape('SelfSubjectAccessReview asks whether the asker may do something.', {
   metadata,
   spec: part([2, '', REQUIRED], 'What is asked.', {
@@ -243,6 +254,8 @@ const ACCESS_REVIEW: Shape = shape('SelfSubjectAccessReview asks whether the ask
       resource: [5, 'string', '', 'The plural name.'],
       subresource: [6, 'string', '', 'Such as status.'],
       name: [7, 'string', '', 'Empty: all.'],
+      fieldSelector: selected(8, 'By which fields.'),
+      labelSelector: selected(9, 'By which labels.'),
     }),
     nonResourceAttributes: part([2, '?'], 'Another request.', {
       path: [1, 'string', '', 'The path.'],

@@ -124,7 +124,7 @@ function* applied(current: unknown, operation: Operation, means: Means): Work<un
     case 'replace':
       return yield* place(operation.value, replacing(operation.value));
     case 'copy': {
-      const value = yield* copyOf(read(current, operation.from), means);
+      const value = isAbsent(current, operation.from) ? null : yield* copyOf(read(current, operation.from), means);
       return yield* place(value, adding(value));
     }
     case 'move':
@@ -167,12 +167,15 @@ function show(path: readonly string[]): string {
 }
 
 /**
- * The index that a token means in an array. `-` and the array's length mean the place after its end, which only `add` accepts.
+ * The index that a token means in an array. `-` and the array's length mean the place after its end, which only `add` accepts; a
+ * negative number counts from the end, as in Kubernetes.
  */
 function index(array: readonly unknown[], token: string, behind: boolean): number {
+  const count = array.length + (behind ? 1 : 0);
   if (behind && token === '-') return array.length;
-  const at = /^(0|[1-9]\d{0,15})$/.test(token) ? Number(token) : Infinity;
-  if (at >= array.length + (behind ? 1 : 0)) throw new PatchFailure(`there is no element ${JSON.stringify(token.slice(0, 40))}`);
+  const given = /^(0|-?[1-9]\d{0,15})$/.test(token) ? Number(token) : Infinity;
+  const at = given < 0 ? given + count : given;
+  if (at < 0 || at >= count) throw new PatchFailure(`there is no element ${JSON.stringify(token.slice(0, 40))}`);
   return at;
 }
 
@@ -188,7 +191,8 @@ function read(document: unknown, path: readonly string[]): unknown {
 }
 
 /**
- * Whether an object has no member of a name. A test for null then succeeds, as in Kubernetes: clients test for absence this way.
+ * Whether an object has no member of a name. As in Kubernetes, a test for null then succeeds, by which clients test for absence, null
+ * is copied, and to replace it is to add it.
  */
 function isAbsent(document: unknown, path: readonly string[]): boolean {
   const name = path.at(-1);
@@ -216,7 +220,7 @@ function* changed(document: unknown, path: readonly string[], { act, means }: { 
   for (const token of path.slice(0, last)) {
     const before = step(parent, token);
     const child = yield* copied(before);
-    if (child !== before) put(parent as JsonObject, token, child);
+    if (child !== before) set(parent, token, child);
     parent = child;
   }
   act(parent, path[last] as string, means);
@@ -245,9 +249,12 @@ function adding(value: unknown): Act {
   };
 }
 
-function replacing(value: unknown): Act {
-  return (parent, token) => {
-    step(parent, token);
-    put(parent as JsonObject, token, value);
-  };
+function set(parent: Changed, token: string, value: unknown): void {
+  if (Array.isArray(parent)) parent[index(parent, token, false)] = value;
+  else put(parent, token, value);
 }
+
+const replacing =
+  (value: unknown): Act =>
+  (parent, token) =>
+    set(parent, token, value);

@@ -1,4 +1,5 @@
 /** The formats of strings that a kube-apiserver checks. Upstream: `kube-openapi/pkg/validation/strfmt`. */
+import { faultOfKey } from '../../selectors/syntax.ts';
 
 /** Whether a text has a format. One that is not known is as any. None goes back and tries again. */
 export function hasFormat(format: string, text: string): boolean {
@@ -192,3 +193,50 @@ const CHECKS: Readonly<Record<string, Check>> = {
   k8sshortname: (text) => text.length <= 63 && SHORT_NAME.test(text),
   k8slongname: (text) => text.length <= 253 && text.split('.').every((part) => SHORT_NAME.test(part)),
 };
+
+/** What names may look like. The messages are Kubernetes', because people search for them. Upstream: `apimachinery/util/validation`. */
+
+const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
+const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
+const NAME = /^(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
+const NAMES =
+  "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const NAME_FAULT = `must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character ${NAMES}`;
+const LABEL_FAULT =
+  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const SUBDOMAIN_FAULT =
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const VALUE_FAULT =
+  "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+export const tooLong = (text: string, most: number, unit: 'bytes' | 'characters' = 'characters'): string[] =>
+  text.length > most || utf8.encode(text).length > most ? [`must be no more than ${most} ${unit}`] : [];
+export const unless = (isSo: boolean, fault: string): string[] => (isSo ? [] : [fault]);
+
+/** Of a namespace. */
+export const labelFaults = (text: string): string[] => [
+  ...tooLong(text, 63),
+  ...unless(DNS_LABEL.test(text), SUBDOMAIN.test(text) ? 'must not contain dots' : LABEL_FAULT),
+];
+
+/** Of any other object. */
+export const subdomainFaults = (text: string, unit: 'bytes' | 'characters' = 'characters'): string[] => [
+  ...tooLong(text, 253, unit),
+  ...unless(SUBDOMAIN.test(text), SUBDOMAIN_FAULT),
+];
+
+/** Of the key of a label. */
+export function qualifiedFaults(text: string): string[] {
+  if (faultOfKey(text) === undefined) return [];
+  const [first = '', second, ...more] = text.split('/', 3);
+  if (more.length > 0)
+    return [`a valid label key ${NAME_FAULT} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`];
+  const name = second ?? first;
+  const ofPrefix = second === undefined ? [] : first === '' ? ['must be non-empty'] : subdomainFaults(first, 'bytes');
+  const ofName = [...(name === '' ? ['must be non-empty'] : tooLong(name, 63, 'bytes')), ...unless(NAME.test(name), NAME_FAULT)];
+  return [...ofPrefix.map((fault) => `prefix part ${fault}`), ...ofName.map((fault) => `name part ${fault}`)];
+}
+
+/** Of the value of a label. */
+export const labelValueFaults = (text: string): string[] =>
+  text === '' ? [] : [...tooLong(text, 63, 'bytes'), ...unless(NAME.test(text), VALUE_FAULT)];

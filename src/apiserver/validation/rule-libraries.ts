@@ -1,6 +1,6 @@
 /** Libraries of rules: sets, lists, versions, named formats, optional values. Upstream: `apiserver/pkg/cel/library`, cel-go's `ext`. */
 import { quoted } from './causes.ts';
-import { hasFormat } from './formats.ts';
+import { hasFormat, labelFaults, labelValueFaults, qualifiedFaults, subdomainFaults, tooLong, unless } from './formats.ts';
 import { costOf, type Keyed, keyOf, spend } from './rule-cost.ts';
 import { formatted, quotedText, typeNameOf } from './rule-text.ts';
 import { LABEL_1035 } from './values.ts';
@@ -166,46 +166,8 @@ export class NamedFormat implements Keyed {
   }
 }
 
-const LABEL = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
-const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 const LABEL_OF_1035 = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/;
-const NAME = /^(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
-const NAMES =
-  "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const NAME_FAULT = `must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character ${NAMES}`;
-const FAULT_OF = {
-  label:
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
-  subdomain:
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-  labelValue:
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
-};
-
-const utf8 = new TextEncoder();
-const tooLong = (text: string, most: number, unit: 'bytes' | 'characters' = 'characters'): string[] =>
-  text.length > most || utf8.encode(text).length > most ? [`must be no more than ${most} ${unit}`] : [];
-const unless = (isSo: boolean, fault: string): string[] => (isSo ? [] : [fault]);
-
-const labelFaults = (text: string): string[] => [
-  ...tooLong(text, 63),
-  ...unless(LABEL.test(text), SUBDOMAIN.test(text) ? 'must not contain dots' : FAULT_OF.label),
-];
-const subdomainFaults = (text: string, unit: 'bytes' | 'characters' = 'characters'): string[] => [
-  ...tooLong(text, 253, unit),
-  ...unless(SUBDOMAIN.test(text), FAULT_OF.subdomain),
-];
 const label1035Faults = (text: string): string[] => [...tooLong(text, 63), ...unless(LABEL_OF_1035.test(text), LABEL_1035)];
-
-function qualifiedFaults(text: string): string[] {
-  const [first = '', second, ...more] = text.split('/', 3);
-  if (more.length > 0)
-    return [`a valid label key ${NAME_FAULT} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`];
-  const name = second ?? first;
-  const ofPrefix = second === undefined ? [] : first === '' ? ['must be non-empty'] : subdomainFaults(first, 'bytes');
-  const ofName = [...(name === '' ? ['must be non-empty'] : tooLong(name, 63, 'bytes')), ...unless(NAME.test(name), NAME_FAULT)];
-  return [...ofPrefix.map((fault) => `prefix part ${fault}`), ...ofName.map((fault) => `name part ${fault}`)];
-}
 
 /** What a generated name begins with may end with a dash. */
 const asPrefix =
@@ -227,7 +189,7 @@ const FORMATS: ReadonlyMap<string, NamedFormat> = new Map(
     dns1123LabelPrefix: asPrefix(labelFaults),
     dns1123SubdomainPrefix: asPrefix(subdomainFaults),
     dns1035LabelPrefix: asPrefix(label1035Faults),
-    labelValue: (text: string) => [...tooLong(text, 63, 'bytes'), ...unless(text === '' || NAME.test(text), FAULT_OF.labelValue)],
+    labelValue: labelValueFaults,
     uri: ofSchema('uri', (text) => (text === '' ? 'parse "": empty url' : `parse ${quoted(text)}: invalid URI for request`)),
     uuid: ofSchema('uuid', () => 'does not match the UUID format'),
     byte: ofSchema('byte', () => 'invalid base64'),

@@ -1,32 +1,16 @@
-/** What names may look like. The messages are Kubernetes', because people search for them. Upstream: `apimachinery/validation`. */
+/** Names and metadata of objects. Upstream: `apimachinery/validation`. */
 
 import { MAX_MANAGERS } from '../../apply/managers.ts';
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
-import { faultOfKey, faultOfValue } from '../../selectors/syntax.ts';
 import { isNullish, isRecord } from '../../watch/errors.ts';
 import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import type { Json } from '../request/json.ts';
+import { invalidCause } from '../validation/causes.ts';
+import { labelFaults, labelValueFaults, qualifiedFaults, subdomainFaults } from '../validation/formats.ts';
 
-const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
-const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const MAX_LABEL_CHARS = 63;
-const MAX_SUBDOMAIN_CHARS = 253;
-
-/** What is wrong with a name of an object: RFC 1123, a subdomain. */
-export function faultOfSubdomain(name: string): string | undefined {
-  if (name.length > MAX_SUBDOMAIN_CHARS) return `Invalid value: ${shown(name)}: must be no more than 253 characters`;
-  if (SUBDOMAIN.test(name)) return undefined;
-  return `Invalid value: ${shown(name)}: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`;
-}
-
-/** What is wrong with a name of a namespace: RFC 1123, a label. */
-function faultOfLabel(name: string): string | undefined {
-  if (name.length > MAX_LABEL_CHARS) return `Invalid value: ${shown(name)}: must be no more than 63 characters`;
-  if (LABEL.test(name)) return undefined;
-  return `Invalid value: ${shown(name)}: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`;
-}
 
 /** A value in a message: short, and without characters that could forge log lines. */
 export function shown(value: string): string {
@@ -77,8 +61,8 @@ class Causes {
     this.all.push(this.all.length < MAX_TEXTS ? { field, message: message() } : (this.all[0] as FieldCause));
   }
 
-  invalid(field: string, value: string, expected: string | undefined): void {
-    if (expected !== undefined) this.add(field, () => `Invalid value: ${shown(value)}: expected ${expected}`);
+  invalid(field: string, value: string, faults: readonly string[]): void {
+    for (const why of faults) this.add(field, () => `Invalid value: ${shown(value)}: ${why}`);
   }
 
   /** Whether a list or map is small enough to be looked at. */
@@ -101,7 +85,7 @@ export function* metadataCauses(metadata: Meta): Work<FieldCause[]> {
   if (finalizers && causes.fits('metadata.finalizers', finalizers.length, MAX_FINALIZERS)) {
     for (const [at, given] of finalizers.entries()) {
       const finalizer = given ?? ''; // null is an empty text, as in Go
-      causes.invalid('metadata.finalizers', finalizer, faultOfKey(finalizer)?.expected);
+      causes.invalid('metadata.finalizers', finalizer, qualifiedFaults(finalizer));
       if (at % FEW === FEW - 1) yield;
     }
     if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
@@ -170,12 +154,12 @@ function* mapCauses(causes: Causes, { field, map, fault }: CheckedMap): Work<voi
 }
 
 function labelFault(causes: Causes, key: string, value: string): void {
-  causes.invalid('metadata.labels', key, faultOfKey(key)?.expected);
-  causes.invalid('metadata.labels', value, faultOfValue(value)?.expected);
+  causes.invalid('metadata.labels', key, qualifiedFaults(key));
+  causes.invalid('metadata.labels', value, labelValueFaults(value));
 }
 
 function annotationFault(causes: Causes, key: string): void {
-  causes.invalid('metadata.annotations', key, faultOfKey(key.toLowerCase())?.expected);
+  causes.invalid('metadata.annotations', key, qualifiedFaults(key.toLowerCase()));
 }
 
 const OWNER_MEMBERS = ['apiVersion', 'kind', 'name', 'uid'] as const;
@@ -183,48 +167,50 @@ const OWNER_FLAGS = ['controller', 'blockOwnerDeletion'] as const;
 
 /** Upstream: `ValidateOwnerReferences`. */
 function* checkOwners(causes: Causes, references: readonly (Json | null)[]): Work<void> {
-  if (!causes.fits('metadata.ownerReferences', references.length, MAX_OWNERS)) return;
+  const all = 'metadata.ownerReferences';
+  if (!causes.fits(all, references.length, MAX_OWNERS)) return;
+  let controller: string | undefined;
   for (const [at, reference] of references.entries()) {
     if (at % FEW === FEW - 1) yield;
+    const field = `${all}[${at}]`;
     for (const member of OWNER_MEMBERS) {
-      if (reference?.[member]) continue;
-      causes.add(`metadata.ownerReferences[${at}].${member}`, () => 'Required value: must not be empty');
+      if (!reference?.[member]) causes.add(`${field}.${member}`, () => 'Required value: must not be empty');
     }
+    const { apiVersion, kind, name, controller: controls } = reference ?? {};
+    if (apiVersion === 'v1' && kind === 'Event') {
+      causes.add(field, () => invalidCause('', reference, '/v1, Kind=Event is disallowed from being an owner').message);
+    }
+    if (controls !== true) continue;
+    const [first, other] = [controller, `${kind}/${name}`];
+    const why = `Only one reference can have Controller set to true. Found "true" in references for ${first} and ${other}`;
+    if (first !== undefined) causes.add(all, () => invalidCause('', references, why).message);
+    controller ??= other;
   }
-  const controllers = references.filter((reference) => reference?.controller === true);
-  if (controllers.length < 2) return;
-  const which = shown(
-    controllers
-      .slice(0, MAX_TEXTS)
-      .map((reference) => String(reference?.name))
-      .join(', '),
-  );
-  const field = 'metadata.ownerReferences';
-  causes.add(field, () => `Invalid value: ${which}: expected one reference with controller set to true`);
 }
 
 type Named = { readonly group: string; readonly plural: string };
 
-const faultOfNamesOf = ({ group, plural }: Named): ((name: string) => string | undefined) =>
-  group === '' && plural === 'namespaces' ? faultOfLabel : faultOfSubdomain;
+const namedCauses = (field: string, name: string, faultsOf: (name: string) => readonly string[]): FieldCause[] =>
+  faultsOf(name).map((why) => ({ field, message: `Invalid value: ${shown(name)}: ${why}` }));
+
+const faultsOfNamesOf = ({ group, plural }: Named): ((name: string) => readonly string[]) =>
+  group === '' && plural === 'namespaces' ? labelFaults : (name) => subdomainFaults(name);
 
 /** What is wrong with the beginning of a generated name. */
 export function baseCauses(resource: Named, { generateName: base = '' }: Meta): FieldCause[] {
   if (base === '') return [];
   // What follows it makes it end like a name. Upstream: `maskTrailingDash`.
-  const message = faultOfNamesOf(resource)(base.length > 1 && base.endsWith('-') ? `${base.slice(0, -2)}a` : base);
-  return message === undefined ? [] : [{ field: 'metadata.generateName', message }];
+  const masked = base.length > 1 && base.endsWith('-') ? `${base.slice(0, -2)}a` : base;
+  return namedCauses('metadata.generateName', masked, faultsOfNamesOf(resource));
 }
 
 /** What is wrong with the name of an object, and with that of its namespace. */
 export function nameCauses(resource: Named, metadata: Meta): FieldCause[] {
-  const { name, namespace } = metadata;
-  const named = faultOfNamesOf(resource)(name ?? '');
-  const spaced = namespace === undefined ? undefined : faultOfLabel(namespace);
+  const { name = '', namespace } = metadata;
   return [
     ...baseCauses(resource, metadata),
-    ...(named === undefined ? [] : [{ field: 'metadata.name', message: named }]),
-    ...(spaced === undefined ? [] : [{ field: 'metadata.namespace', message: spaced }]),
+    ...namedCauses('metadata.name', name, faultsOfNamesOf(resource)),
+    ...(namespace === undefined ? [] : namedCauses('metadata.namespace', namespace, labelFaults)),
   ];
 }
 
@@ -246,7 +232,10 @@ export function updateCauses(sent: Meta, old: Meta, next: Meta): FieldCause[] {
   const added = (next.finalizers ?? []).filter((each) => !before.has(each));
   if (added.length > 0) {
     const why = 'no new finalizers can be added if the object is being deleted, found new finalizers';
-    causes.push({ field: 'metadata.finalizers', message: `Forbidden: ${why} ${JSON.stringify(added)}` });
+    causes.push({
+      field: 'metadata.finalizers',
+      message: `Forbidden: ${why} []string{${added.map((each) => JSON.stringify(each)).join(', ')}}`,
+    });
   }
   return causes;
 }

@@ -138,4 +138,8 @@ export const FIELD_REQUESTS: readonly Asked[] = [
     write(mode, 'update', ['PUT', `${MEALS_PATH}/there`, meal({}, { metadata: { name: 'there' } })]),
     write(mode, 'patch', ['PATCH', `${MEALS_PATH}/there`, {}, PATCHES.merge]),
   ]),
+  ...['there', 'nowhere'].map((name): Asked => {
+    const path = `${MEALS_PATH}/${name}/nope`;
+    return { title: `WORDS a part that no object has: ${name}`, method: 'GET', path };
+  }),
 ];

@@ -249,6 +249,11 @@ const reviews: readonly Asked[] = [
   post(`${AUTHORIZATION}/selfsubjectaccessreviews`, { spec: { resourceAttributes: {}, nonResourceAttributes: {} } }),
   post(`${AUTHORIZATION}/selfsubjectaccessreviews`, { metadata: { name: 'x' }, spec: { resourceAttributes: { verb: 'get' } } }),
   post(`${AUTHORIZATION}/selfsubjectaccessreviews`, { spec: 'x' }),
+  ...[{ rawSelector: 'a=b' }, { requirements: [{ key: 'a', operator: 'In', values: ['b'] }] }].map((selector) =>
+    post(`${AUTHORIZATION}/selfsubjectaccessreviews?fieldValidation=Strict`, {
+      spec: { resourceAttributes: { verb: 'list', resource: 'configmaps', labelSelector: selector, fieldSelector: selector } },
+    }),
+  ),
   post(`${AUTHORIZATION}/selfsubjectrulesreviews`, {}),
   get(`${AUTHORIZATION}/selfsubjectaccessreviews`),
 ];

@@ -290,6 +290,17 @@ const updates: readonly Asked[] = [
     { op: 'copy', from: '/data/p', path: '/data/r' },
     { op: 'move', from: '/data/q', path: '/data/s' },
   ]),
+  patch('json-patch', 'a', [{ op: 'replace', path: '/data/absent', value: 'x' }]),
+  patch('json-patch', 'a', [{ op: 'replace', path: '/absent/absent', value: 'x' }]),
+  patch('json-patch', 'a', [{ op: 'copy', from: '/data/none', path: '/data/copied' }]),
+  patch('json-patch', 'a', [{ op: 'move', from: '/data/none', path: '/data/moved' }]),
+  patch('json-patch', 'a', [
+    { op: 'add', path: '/metadata/finalizers', value: ['x.io/1', 'x.io/2'] },
+    { op: 'replace', path: '/metadata/finalizers/-1', value: 'x.io/3' },
+    { op: 'add', path: '/metadata/finalizers/-1', value: 'x.io/4' },
+    { op: 'remove', path: '/metadata/finalizers/-3' },
+  ]),
+  patch('json-patch', 'a', [{ op: 'remove', path: '/metadata/finalizers/-3' }]),
   patch('strategic-merge-patch', 'a', { metadata: { finalizers: ['x.io/a', 'x.io/b'] } }),
   patch('strategic-merge-patch', 'a', { metadata: { '$deleteFromPrimitiveList/finalizers': ['x.io/a'] } }),
   patch('strategic-merge-patch', 'a', {
@@ -406,7 +417,44 @@ const headed: readonly Asked[] = [
   get('/api', { 'if-none-match': '"x"' }, 'GET /api if-none-match'),
 ];
 
+const [LONG, LONGER] = ['x'.repeat(64), 'x'.repeat(254)];
+const OWNING = { apiVersion: 'v1', kind: 'ConfigMap', name: 'o', uid: 'u' };
+const refusedMetadata: readonly object[] = [
+  ...['-a', 'a b', '', 'a/', '/a', 'A/a', 'a/b/c', LONG, `${LONGER}/a`].flatMap((key) => [
+    { labels: { [key]: 'x' } },
+    { annotations: { [key]: 'x' } },
+  ]),
+  ...['-a', 'a b', 'a/b', LONG].map((value) => ({ labels: { k: value } })),
+  { finalizers: ['a b/c'] },
+  { ownerReferences: [{ ...OWNING, kind: 'Event' }] },
+  { ownerReferences: [{ ...OWNING, uid: '' }] },
+];
+/** What is refused in the same words, too: people search for them. */
+const worded: readonly Asked[] = [
+  ...refusedMetadata.map((more): Asked => {
+    const body = map('worded', { metadata: { name: 'worded', ...more } });
+    return post(body, { title: `WORDS ${JSON.stringify(more).slice(0, 120)}` });
+  }),
+  ...['UPPER', 'has.dots', 'a_b', LONG].map((name) =>
+    send('POST', '/api/v1/namespaces', { metadata: { name } }, { title: `WORDS the namespace ${name}` }),
+  ),
+  post({ metadata: { name: LONGER } }, { title: 'WORDS a long name' }),
+  { title: 'WORDS a policy', method: 'DELETE', path: `${MAPS}/none?propagationPolicy=Nope` },
+];
+
 /** All of them. */
 export const REQUESTS: readonly Asked[] = [
-  ...[...creations, ...gets, ...negotiated, ...tables, ...lists, ...parameters(), ...updates, ...removals, ...leases, ...headed],
+  ...[
+    ...creations,
+    ...gets,
+    ...negotiated,
+    ...tables,
+    ...lists,
+    ...parameters(),
+    ...updates,
+    ...removals,
+    ...leases,
+    ...headed,
+    ...worded,
+  ],
 ];
