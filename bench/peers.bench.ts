@@ -102,7 +102,7 @@ export const peers: Workload = {
       (burst ?? [16, 1]).map((size) => ({ what: 'watch', watchers: each, burst: size })),
     ),
     { what: 'list', objects: quick ? 500 : 10_000 },
-    { what: 'write', writes: quick ? 100 : 1_000 },
+    { what: 'write', writes: quick ? 40 : 1_000 },
   ],
   figures: ({ what }) =>
     (what as Kind) === 'watch'

@@ -40,6 +40,8 @@ function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
   const before = (typeof kept === 'object' && kept) || NOTHING;
   const isList = Array.isArray(value);
   const names = isList ? undefined : Object.keys(value);
+  // A list may have members beside its elements, which JSON leaves out.
+  if (isList && !copies && Object.keys(value).length !== value.length) return undefined;
   const copy = copies ? (isList ? [] : {}) : (value as object);
   for (let at = 0; at < (names ?? (value as readonly unknown[])).length; at++) {
     const name = names?.[at] ?? at;

@@ -588,6 +588,11 @@ describe('JSON over a wire', () => {
 
   test('the depth ends at the limit, and texts have none', () => {
     expect(atOnce(extentOf(bytes('[[[[]]]]'), 2)).depth).toBe(3);
+    // Escapes, ends of texts, and members around the ends of pieces.
+    for (let at = 65_520; at < 65_540; at++) {
+      const text = JSON.stringify([{ a: `${'x'.repeat(at)}\\"{[:`, b: '"', c: [{}] }, { d: 1 }]);
+      expect(atOnce(extentOf(bytes(text)))).toMatchObject({ depth: 4, members: 4, containers: 5, widest: 3 });
+    }
     expect(atOnce(extentOf(bytes('"[[{{"'))).depth).toBe(0);
     expect(atOnce(extentOf(bytes('["\\"[[", "\\\\", []]'))).depth).toBe(2);
     expect(atOnce(extentOf(bytes('[{}, {"a": []}, []]'))).depth).toBe(3);

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
-import { Recent, sharing } from '../../src/storage/shared.ts';
+import { keeping, Recent, sharing } from '../../src/storage/shared.ts';
 import { atVersion, Draft, dropEncoded, encoded, encodedBytes, preparing, toObject } from '../../src/storage/values.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
@@ -92,6 +92,24 @@ describe('what is kept instead of something', () => {
     expect(share({ metadata: {}, list: before.list, few: [2] })).toHaveProperty('list', before.list);
     expect(share({ metadata: {}, list: structuredClone(before.list), few: before.few })).toBeUndefined();
     expect(share({ metadata: {}, list: before.list, few: [3] })).toHaveProperty('list', before.list);
+  });
+
+  it('is the new object itself if nobody else has it, unless JSON would change it', () => {
+    const property = fc.property(values, (value) => {
+      const object = { metadata: { name: 'a' }, value };
+      const expected = kept(object);
+      const { copy } = atOnce(preparing(object, keeping()));
+      expect(JSON.stringify(copy)).toBe(JSON.stringify(expected));
+      expect(copy).toEqual(expected);
+      expect(Object.keys(copy)).toEqual(Object.keys(expected));
+    });
+    fc.assert(property, { numRuns: runs(500) });
+    const spec = { list: [{ n: 1 }, 'a', null] };
+    expect(keeping()({ metadata: {}, spec })).toHaveProperty('spec', spec);
+    expect((keeping()({ metadata: {}, spec }) as { spec: object }).spec).toBe(spec);
+    for (const odd of [{ a: undefined }, [undefined], -0, Number.NaN, new Date(0), { toJSON: 1 }]) {
+      expect(keeping()({ metadata: {}, odd })).toBeUndefined();
+    }
   });
 
   it('shares what is the same part of what was kept before', () => {
