@@ -181,7 +181,7 @@ export function shownObject({ apiVersion, kind, metadata }: Json): string {
   return `${textOr(namespace)}/${textOr(name)}; ${shownKind(apiVersion, kind)}`;
 }
 
-/** The kind of what is sent. What is no text is not shown: as an object may say how it becomes one, that could fail. */
+/** The kind of what is sent. What is not a text is not shown: as an object may say how it becomes one, that could fail. */
 export function shownKind(apiVersion: unknown, kind: unknown): string {
   const version = textOr(apiVersion);
   return `${version.includes('/') ? '' : '/'}${version}, Kind=${textOr(kind)}`;

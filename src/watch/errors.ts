@@ -102,7 +102,7 @@ export function isNullish(value: unknown): value is undefined | null {
   return value === undefined || value === null;
 }
 
-/** The code of the Status with which a server has refused; undefined if an error is no refusal. */
+/** The code of the Status with which a server has refused; undefined if an error is not a refusal. */
 export function refusalCode(error: unknown): number | undefined {
   return isWatchError(error, 'REFUSED') ? error.status?.code : undefined;
 }
