@@ -63,7 +63,7 @@ exports.exercise = async function exercise(given) {
   const api = new given.apiserver.ApiServer({ storage, resources: [] });
   await api.ready;
   const operator = new given.operator.Operator({ cluster: api, name: 'exercise' });
-  await assert.rejects(operator.run(), /call controller\(\) before/);
+  await assert.rejects(operator.run(), /call controller\(\) first/);
   await api.shutdown();
   await storage.close();
   // There is no server here, either.
