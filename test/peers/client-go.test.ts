@@ -3,6 +3,7 @@
 // watchers were told every change once and in order.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { KubernetesObjectApi, PatchStrategy } from '@kubernetes/client-node';
 import { describe, expect, it } from 'vitest';
 import { ApiServer, CONFIG_MAPS, type ConfigMap, LEASES, type Lease, type ResourceDefinition } from 'watchmux/apiserver';
 import { createListWatcher, type KubernetesObject, type List } from 'watchmux/cache';
@@ -345,6 +346,56 @@ async function listedAgain(...args: readonly string[]): Promise<string[]> {
   }
 }
 
+/** What two managers have applied, of whom the second was refused until it used force. */
+async function expectShared(
+  rig: Rig,
+  told: readonly Pick<ProgramLine, 'type' | 'code' | 'message' | 'resourceVersion'>[],
+): Promise<void> {
+  const conflict = { type: 'failed', code: 409, message: expect.stringContaining('conflict with "a": .data.of') };
+  expect(told).toMatchObject([{ type: 'wrote' }, { type: 'wrote' }, conflict, { type: 'wrote' }]);
+  expect(told[1]?.resourceVersion).toBe(told[0]?.resourceVersion);
+  const { data, metadata } = await rig.api.resource<ConfigMap>('configmaps/v1').in(NAMESPACE).get('shared');
+  expect(data).toEqual({ of: '2', a: 'x', b: 'x' });
+  expect(metadata).toMatchObject({
+    resourceVersion: told[3]?.resourceVersion,
+    managedFields: [
+      { manager: 'a', operation: 'Apply', fieldsV1: { 'f:data': { 'f:a': {} } } },
+      { manager: 'b', operation: 'Apply', fieldsV1: { 'f:data': { 'f:b': {}, 'f:of': {} } } },
+    ],
+  });
+}
+
+/** The same by client-node's own call. */
+async function appliedByClientNode(url: string): Promise<ProgramLine[]> {
+  const api = KubernetesObjectApi.makeApiClient(configOf(url));
+  const told: ProgramLine[] = [];
+  for (const [manager, of, force] of [
+    ['a', '1', false],
+    ['a', '1', false],
+    ['b', '2', false],
+    ['b', '2', true],
+  ] as const) {
+    const map = {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'shared', namespace: NAMESPACE },
+      data: { of, [manager]: 'x' },
+    };
+    const writing = api.patch(map, undefined, undefined, manager, force, PatchStrategy.ServerSideApply);
+    told.push(
+      await writing.then(
+        ({ metadata }) => ({ type: 'wrote', resourceVersion: metadata?.resourceVersion ?? '' }),
+        ({ code, body }: { code: number; body: string }) => ({
+          type: 'failed',
+          code,
+          message: (JSON.parse(body) as ProgramLine).message ?? '',
+        }),
+      ),
+    );
+  }
+  return told;
+}
+
 describe.concurrent('client-go, kube-rs and client-node, our server', () => {
   for (const kind of ['memory', 'etcd'] as const) {
     const skips = missing || (kind === 'etcd' && missingEtcd);
@@ -372,6 +423,30 @@ describe.concurrent('client-go, kube-rs and client-node, our server', () => {
     },
     RUN_MS,
   );
+
+  it.skipIf(missingKubeRs)(
+    'kube-rs applies as two managers: a conflict is refused until it is forced, and the same again changes nothing',
+    async () => {
+      const rig = await Rig.start('memory');
+      try {
+        const program = rig.program(kubeRs, ['apply']);
+        expect(await program.ended).toBe(0);
+        await expectShared(rig, program.lines);
+      } finally {
+        await rig.end();
+      }
+    },
+    RUN_MS,
+  );
+
+  it('client-node does the same', async () => {
+    const rig = await Rig.start('memory');
+    try {
+      await expectShared(rig, await appliedByClientNode(rig.url));
+    } finally {
+      await rig.end();
+    }
+  });
 
   it.skipIf(missing)(
     'the scale client of client-go finds a Scale, and reads and writes it',

@@ -1,7 +1,9 @@
 //! A watcher of kube-rs that tests drive, with the store that it fills. It prints what it is told, a line of JSON each, and reads
-//! lines: `dump` prints what the store has; `quit`, or the end of the input, ends it.
+//! lines: `dump` prints what the store has; `quit`, or the end of the input, ends it. Or it applies as two managers, prints what each
+//! write came to, and ends.
 //!
 //!     kube-rs reflector --server URL --namespace NS [--page-size N] [--streaming-list]
+//!     kube-rs apply --server URL --namespace NS
 //!
 //! It is about ConfigMaps.
 
@@ -16,7 +18,7 @@ use std::{
 use futures::StreamExt;
 use kube::{
     Client, Config, ResourceExt,
-    api::{Api, ApiResource, DynamicObject, GroupVersionKind},
+    api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
     runtime::{
         WatchStreamExt,
         reflector::store::Writer,
@@ -31,6 +33,7 @@ type Versions = BTreeMap<String, String>;
 
 /// What the command line says.
 struct Arguments {
+    mode: String,
     server: String,
     namespace: String,
     config: watcher::Config,
@@ -39,8 +42,8 @@ struct Arguments {
 impl Arguments {
     fn parse() -> Self {
         let mut words = env::args().skip(1);
-        assert_eq!(words.next().as_deref(), Some("reflector"), "the first argument is reflector");
         let mut arguments = Arguments {
+            mode: words.next().expect("the first argument is reflector or apply"),
             server: String::new(),
             namespace: "default".into(),
             config: watcher::Config::default(),
@@ -56,6 +59,12 @@ impl Arguments {
             }
         }
         arguments
+    }
+
+    fn maps(&self, resource: &ApiResource) -> Api<DynamicObject> {
+        let config = Config::new(self.server.parse().expect("a server has a URL"));
+        let client = Client::try_from(config).expect("a client");
+        Api::namespaced_with(client, &self.namespace, resource)
     }
 }
 
@@ -146,16 +155,36 @@ fn code_of(error: &watcher::Error) -> u16 {
 }
 
 async fn follow(arguments: Arguments, resource: ApiResource, writer: Writer<DynamicObject>) {
-    let config = Config::new(arguments.server.parse().expect("a server has a URL"));
-    let client = Client::try_from(config).expect("a client");
-    let api: Api<DynamicObject> = Api::namespaced_with(client, &arguments.namespace, &resource);
     let mut teller = Teller::default();
-    let mut events = watcher(api, arguments.config).backoff(Pause).reflect(writer).boxed();
+    let mut events = watcher(arguments.maps(&resource), arguments.config).backoff(Pause).reflect(writer).boxed();
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => teller.hear(event),
             Err(error) => say(&json!({ "type": "error", "code": code_of(&error), "message": error.to_string() })),
         }
+    }
+}
+
+/// Applies the map `shared` twice as one manager, and as another, which is refused until it uses force.
+async fn apply_as_two(arguments: Arguments, resource: ApiResource) {
+    let api = arguments.maps(&resource);
+    for (manager, of, force) in [("a", "1", false), ("a", "1", false), ("b", "2", false), ("b", "2", true)] {
+        let map = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": { "name": "shared" },
+            "data": { "of": of, manager: "x" },
+        });
+        let mut params = PatchParams::apply(manager);
+        params.force = force;
+        say(&match api.patch("shared", &params, &Patch::Apply(&map)).await {
+            Ok(object) => {
+                let (key, version) = entry(&object);
+                json!({ "type": "wrote", "verb": "apply", "key": key, "resourceVersion": version })
+            }
+            Err(kube::Error::Api(status)) => json!({ "type": "failed", "verb": "apply", "code": status.code, "message": status.message }),
+            Err(error) => json!({ "type": "failed", "verb": "apply", "code": 0, "message": error.to_string() }),
+        });
     }
 }
 
@@ -165,6 +194,9 @@ fn main() {
     let writer = Writer::new(resource.clone());
     let store = writer.as_reader();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    if arguments.mode == "apply" {
+        return runtime.block_on(apply_as_two(arguments, resource));
+    }
     // A panic there ends the process: see the profile.
     thread::spawn(move || runtime.block_on(follow(arguments, resource, writer)));
     for line in io::stdin().lines() {
