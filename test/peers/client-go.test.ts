@@ -3,7 +3,7 @@
 // watchers were told every change once and in order.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { KubernetesObjectApi, PatchStrategy } from '@kubernetes/client-node';
+import { KubernetesObjectApi, PatchStrategy, type V1ConfigMap } from '@kubernetes/client-node';
 import { describe, expect, it } from 'vitest';
 import { ApiServer, CONFIG_MAPS, type ConfigMap, LEASES, type Lease, type ResourceDefinition } from 'watchmux/apiserver';
 import { createListWatcher, type KubernetesObject, type List } from 'watchmux/cache';
@@ -375,7 +375,7 @@ async function appliedByClientNode(url: string): Promise<ProgramLine[]> {
     ['b', '2', false],
     ['b', '2', true],
   ] as const) {
-    const map = {
+    const map: V1ConfigMap = {
       apiVersion: 'v1',
       kind: 'ConfigMap',
       metadata: { name: 'shared', namespace: NAMESPACE },
