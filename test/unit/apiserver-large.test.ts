@@ -16,7 +16,7 @@ const as = (kind: string): string => `application/json;as=${kind};v=v1;g=meta.k8
 const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 const EVENTS = 'text/event-stream';
 
-const record = Object.fromEntries(Array.from({ length: 25_000 }, (_, n) => [`k${n}`, 'x'.repeat(30)]));
+const record = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`k${n}`, 'x'.repeat(30)]));
 
 /** A server with a large widget, a large ConfigMap, and a small one of each behind it. */
 async function open() {
