@@ -395,6 +395,12 @@ describe('an object that waits for its finalizers', () => {
           'Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"a.b/z", "a.b/w"}',
       },
     ]);
+    const many = Array.from({ length: 101 }, (_, at) => `a.b/${'x'.repeat(1_000)}${at}`);
+    const { message } = (await put(call, { finalizers: many })).body.details.causes[0];
+    expect(message).toMatch(
+      /^Forbidden: no new finalizers .* found new finalizers \[\]string\{"a\.b\/x{296}\.\.\.", .*, \.\.\.\}$/,
+    );
+    expect(message.length).toBeLessThan(32_000);
     expect((await put(call, { finalizers: ['a.b/y'] }, { spec: { count: 2 } })).body).toMatchObject({
       spec: { count: 2 },
       metadata: { finalizers: ['a.b/y'], generation: 3, deletionGracePeriodSeconds: 0 },
