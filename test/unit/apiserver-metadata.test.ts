@@ -207,6 +207,11 @@ describe('what metadata must not be is 422', () => {
     expect(await causeOf(ORDERS_PATH, 'a'.repeat(254))).toBe(
       `Invalid value: "${'a'.repeat(254)}": must be no more than 253 characters`,
     );
+    // Whatever it consists of, nobody looks at megabytes of it.
+    const { body } = await call('POST', ORDERS_PATH, { metadata: { name: 'A'.repeat(2_000) } });
+    expect(body.details.causes.map(({ message }: { message: string }) => message.slice(-37))).toEqual([
+      ': must be no more than 253 characters',
+    ]);
     expect(await causeOf(ORDERS_PATH, 'A')).toBe(
       `Invalid value: "A": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
     );
