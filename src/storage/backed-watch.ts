@@ -168,11 +168,11 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
    * The undelivered events of the last delivered event's revision: a caller that resumes after that revision misses none of them.
    */
   rest(): StorageEvent<T>[] {
-    const last = this.#last;
     const events: StorageEvent<T>[] = [];
-    if (!last || !isChange(last)) return events;
+    // What follows a part of the state is not a change.
+    const last = this.#last as Change<T> | undefined;
     for (let next = this.#waiting.at(-1); next && isChange(next); next = this.#waiting.at(-1)) {
-      if (next.revision !== last.revision) break;
+      if (next.revision !== last?.revision) break;
       const event = this.#delivered();
       if (event) events.push(event);
     }
