@@ -84,7 +84,7 @@ export interface FieldManagerOptions {
   /** The other versions of the kind, with their schemas. */
   readonly versions?: Readonly<Record<string, JsonSchema | undefined>> | undefined;
   /** Converts an object to another version. Default: only its apiVersion changes. */
-  readonly convert?: ((object: Json, apiVersion: string) => Json) | undefined;
+  readonly convert?: ((object: Json, apiVersion: string) => Work<Json>) | undefined;
   /** If live objects are those of a storage, which never change. */
   readonly stored?: StoredParts | undefined;
 }
@@ -441,15 +441,16 @@ export class FieldManager {
   *#convert(object: Json, apiVersion: string): Work<Json> {
     if (object.apiVersion === apiVersion) return object;
     const type = this.#typeOf(apiVersion);
-    const converted = this.#converted(object, apiVersion);
+    const converted = yield* this.#converted(object, apiVersion);
     yield* checkType(type, converted, false);
     return converted;
   }
 
-  #converted(object: Json, apiVersion: string): Json {
-    const { convert = toVersion } = this.#options;
+  *#converted(object: Json, apiVersion: string): Work<Json> {
+    const { convert } = this.#options;
+    if (!convert) return { ...object, apiVersion };
     try {
-      return convert(object, apiVersion);
+      return yield* convert(object, apiVersion);
     } catch (error) {
       throw new TypedError(`failed to convert object: ${whyOf(error)}`);
     }
@@ -503,8 +504,6 @@ interface Disowning {
   readonly force: boolean;
   readonly subresource: string;
 }
-
-const toVersion = (object: Json, apiVersion: string): Json => ({ ...object, apiVersion });
 
 /** What there is before a create. */
 const uidOf = ({ metadata }: Json): unknown => (isRecord(metadata) ? metadata.uid : undefined);

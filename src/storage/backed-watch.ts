@@ -76,8 +76,10 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
   readonly #isAsked: boolean;
   /** What has been delivered since the consumer last waited, by key. */
   readonly #since: Map<string, T | undefined> = new Map();
-  #waiting: readonly (Entry<T> | Change<T>)[] = [];
-  #at: number = 0;
+  /** The next one is the last. What has been delivered is let go: if it was large, it has been decoded. */
+  #waiting: (Entry<T> | Change<T>)[] = [];
+  /** What was delivered last of those. */
+  #last: Entry<T> | Change<T> | undefined;
   /** What follows that. */
   #then: StorageEvent<T> | undefined;
   /** The rest of the state. */
@@ -136,12 +138,12 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
 
   poll(): StorageEvent<T> | undefined {
     for (;;) {
-      while (this.#at < this.#waiting.length) {
-        const next = this.#waiting[this.#at] as Entry<T> | Change<T>;
+      for (let next = this.#waiting.at(-1); next; next = this.#waiting.at(-1)) {
         this.#loading = next.load?.(this.#abort.signal);
+        // It rejects at the end of the watch, and maybe nobody reads any more by then.
+        this.#loading?.catch(() => {});
         if (this.#loading) return undefined;
-        this.#at++;
-        const event = this.#deliver(next);
+        const event = this.#delivered();
         if (event) return event;
       }
       const then = this.#then;
@@ -166,13 +168,12 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
    * The undelivered events of the last delivered event's revision: a caller that resumes after that revision misses none of them.
    */
   rest(): StorageEvent<T>[] {
-    const last = this.#waiting[this.#at - 1];
     const events: StorageEvent<T>[] = [];
-    if (!last || !isChange(last)) return events;
-    for (let next = this.#waiting[this.#at]; next && isChange(next); next = this.#waiting[this.#at]) {
-      if (next.revision !== last.revision) break;
-      this.#at++;
-      const event = this.#deliver(next);
+    // What follows a part of the state is not a change.
+    const last = this.#last as Change<T> | undefined;
+    for (let next = this.#waiting.at(-1); next && isChange(next); next = this.#waiting.at(-1)) {
+      if (next.revision !== last?.revision) break;
+      const event = this.#delivered();
       if (event) events.push(event);
     }
     return events;
@@ -215,13 +216,15 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
   }
 
   #put(waiting: readonly (Entry<T> | Change<T>)[]): void {
-    this.#waiting = waiting;
-    this.#at = 0;
+    this.#waiting = waiting.toReversed();
+    this.#last = undefined;
   }
 
-  /** The event of what waits, if there is one. */
-  #deliver(waiting: Entry<T> | Change<T>): StorageEvent<T> | undefined {
+  /** The event of what waits next, if there is one. */
+  #delivered(): StorageEvent<T> | undefined {
     const { selects } = this.#options;
+    const waiting = this.#waiting.pop() as Entry<T> | Change<T>;
+    this.#last = waiting;
     try {
       if (isChange(waiting)) return this.#eventOf(waiting);
       const { object } = waiting;

@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { duplicateFields, extentOf, FieldPaths, MAX_PATHS, membersIn, parseJson } from '../../src/apiserver/request/json.ts';
+import {
+  duplicateFields,
+  extentOf,
+  FieldPaths,
+  MAX_PATHS,
+  membersIn,
+  parseJson,
+  parsingBody,
+} from '../../src/apiserver/request/json.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -40,6 +48,12 @@ describe('members that are sent twice', () => {
     expect(told(text)).toEqual(paths);
     expect(parseJson(bytes(text))).toEqual(JSON.parse(text));
     expect(atOnce(duplicateFields(text)).told).toEqual(paths ?? []);
+  });
+
+  it('are looked for in pieces in a long list', () => {
+    const body = bytes(`{"list":[${'0,'.repeat(400_000)}0]}`);
+    const pauses = (again?: () => void): number => [...parsingBody(body, { again })].length;
+    expect(pauses(() => {}) - pauses()).toBeGreaterThan(1_000);
   });
 
   it('JSON that was written from a value has none, however it is written', () => {

@@ -1,5 +1,5 @@
 // What clients send and ask for is bounded, and whose turn it is goes by tenant and address.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/index.ts';
 import { toPatch } from '../../src/apiserver/patch/patch.ts';
 import { duplicateFields, MAX_KEYS, MAX_PARTS, parsingBody } from '../../src/apiserver/request/json.ts';
@@ -13,6 +13,7 @@ import { preparing } from '../../src/storage/values.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { atOnce, FairQueue, requestPace, type Work } from '../../src/watch/fair-queue.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { macrotask } from './support.ts';
 
 const record = (count: number, value: unknown = ''): Record<string, unknown> =>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, value]));
@@ -56,6 +57,42 @@ describe('a body', () => {
     }
     expect(codes).toEqual([200, 200, 413]);
   });
+});
+
+test('of many small bodies that come in the same moment, a few are read at a stretch', async () => {
+  const clock = new FakeClock();
+  const { server } = rig({ clock });
+  let [now, most] = [0, 0];
+  const { parse } = JSON;
+  JSON.parse = (text: string, ...rest: []) => {
+    if (text.startsWith('{"metadata":{"name":"small')) {
+      clock.advance(3);
+      most = Math.max(most, ++now);
+    }
+    return parse(text, ...rest);
+  };
+  onTestFinished(() => void Object.assign(JSON, { parse }));
+  const bodies = list(30, () => new TransformStream<Uint8Array>());
+  const url = `http://127.0.0.1${ORDERS_PATH}`;
+  const headers = { 'content-type': 'application/json' };
+  const answers = bodies.map(({ readable: body }) =>
+    server.fetch(new Request(url, { method: 'POST', headers, body, duplex: 'half' } as RequestInit)),
+  );
+  let isOver = false;
+  const all = Promise.all(answers).finally(() => {
+    isOver = true;
+  });
+  for (const _ of bodies) await macrotask();
+  for (const [at, { writable }] of bodies.entries()) {
+    const writer = writable.getWriter();
+    void writer.write(new TextEncoder().encode(JSON.stringify({ metadata: { name: `small${at}` } })));
+    void writer.close();
+    // As between two connections that have something to read.
+    for (let step = 0; step < 200; step++) await Promise.resolve();
+  }
+  for (now = 0; !isOver; now = 0) await macrotask();
+  expect((await all).map(({ status }) => status)).toEqual(Array(30).fill(201));
+  expect(most).toBeLessThan(8);
 });
 
 describe('the body of a deletion', () => {

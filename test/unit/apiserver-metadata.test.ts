@@ -207,6 +207,11 @@ describe('what metadata must not be is 422', () => {
     expect(await causeOf(ORDERS_PATH, 'a'.repeat(254))).toBe(
       `Invalid value: "${'a'.repeat(254)}": must be no more than 253 characters`,
     );
+    // Whatever it consists of, nobody looks at megabytes of it.
+    const { body } = await call('POST', ORDERS_PATH, { metadata: { name: 'A'.repeat(2_000) } });
+    expect(body.details.causes.map(({ message }: { message: string }) => message.slice(-37))).toEqual([
+      ': must be no more than 253 characters',
+    ]);
     expect(await causeOf(ORDERS_PATH, 'A')).toBe(
       `Invalid value: "A": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
     );
@@ -395,6 +400,12 @@ describe('an object that waits for its finalizers', () => {
           'Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"a.b/z", "a.b/w"}',
       },
     ]);
+    const many = Array.from({ length: 101 }, (_, at) => `a.b/${'x'.repeat(1_000)}${at}`);
+    const { message } = (await put(call, { finalizers: many })).body.details.causes[0];
+    expect(message).toMatch(
+      /^Forbidden: no new finalizers .* found new finalizers \[\]string\{"a\.b\/x{296}\.\.\.", .*, \.\.\.\}$/,
+    );
+    expect(message.length).toBeLessThan(32_000);
     expect((await put(call, { finalizers: ['a.b/y'] }, { spec: { count: 2 } })).body).toMatchObject({
       spec: { count: 2 },
       metadata: { finalizers: ['a.b/y'], generation: 3, deletionGracePeriodSeconds: 0 },

@@ -2,6 +2,7 @@
 // in process and over HTTP, and selects by what it shows.
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ApiServerOptions, Convert, ResourceDefinition } from '../../src/apiserver/index.ts';
+import { converting } from '../../src/apiserver/verbs/read.ts';
 import { InformerFactory } from '../../src/cache/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
@@ -335,4 +336,17 @@ describe('what else reads a kind in a version that is not stored', () => {
     await call('DELETE', `${V2_PATH}/owner`);
     await expect.poll(async () => (await call('GET', V1_PATH)).body.items).toEqual([]);
   });
+});
+
+test('what a conversion gets is copied in pieces', () => {
+  const sizes = Array.from({ length: 60_000 }, (_, size) => ({ size }));
+  const object = { ...IN_V2, metadata: { name: 'a' }, spec: { sizes } };
+  let given: KubernetesObject | undefined;
+  const keep: Convert = (copy) => {
+    given = copy;
+    return copy;
+  };
+  expect([...converting({ convert: keep, kind: 'Widget' } as never, object, 'example.com/v1')].length).toBeGreaterThan(10);
+  expect(given).toEqual(object);
+  expect(given?.metadata).not.toBe(object.metadata);
 });

@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
 import { choosePresentation, PLAIN, type Subject } from '../../src/apiserver/http/presentation.ts';
 import { humanDuration, toBookmarkTable, toIncludeObject, toPartialList, toTable } from '../../src/apiserver/http/table.ts';
+import { LINE } from '../../src/bridge/events/forms.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
+import { encoded } from '../../src/storage/values.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 
 describe('a list of large objects whose JSON was let go', () => {
@@ -17,8 +19,28 @@ describe('a list of large objects whose JSON was let go', () => {
   });
 });
 
+describe('the events of a table', () => {
+  it('make a large one once, before it is sent, and keep nothing of it', async () => {
+    let read = 0;
+    const columns = [{ name: 'N', type: 'integer', value: () => ++read }];
+    const wish = { query: new URLSearchParams(), subject: 'watch', now: () => 0, onError: () => {} } as const;
+    const events = choosePresentation(TABLE, wish).events({ columns } as never);
+    const object = { metadata: { name: 'a' }, pad: 'x'.repeat(300_000) };
+    encoded(object);
+    const batch = [{ type: 'ADDED', object }] as const;
+    for (const round of [1, 2]) {
+      await events.prepare(batch, 0, { turn: () => undefined, pause: () => undefined });
+      expect(read).toBe(round);
+      expect(events.slice(batch, 0, LINE)).toMatchObject({ to: 1 });
+      expect(read).toBe(round);
+    }
+  });
+});
+
+const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+
 describe('choosePresentation', () => {
-  const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+  const table = TABLE;
   const beta = 'application/json;as=Table;v=v1beta1;g=meta.k8s.io';
   const form = (accept: string | undefined, subject: Subject = 'list'): string => {
     try {
@@ -101,6 +123,15 @@ describe('toTable', () => {
         },
       ],
     });
+  });
+
+  it('the beginning of an object, in the time that this takes', () => {
+    const cell = (value: unknown): unknown =>
+      toTable({ columns: [{ name: 'All', type: 'string', value: () => value as string }] }, [object('a')], { now }).rows[0]
+        ?.cells[1];
+    const [small, large] = [{ a: ['b', { c: 1 }] }, { a: Array.from({ length: 400 }, () => 'b') }];
+    expect(cell(small)).toBe(JSON.stringify(small));
+    expect(cell(large)).toBe(`${JSON.stringify(large).slice(0, 1_024)}...`);
   });
 
   it('a time is shown as an age in a column of dates, and as it is in others', () => {

@@ -1,12 +1,15 @@
 // Large objects in storages that keep bytes: nothing reads or writes the JSON of one of them at a stretch.
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { versionOf } from '../../src/cache/object.ts';
+import { BackedStorage } from '../../src/storage/backed-storage.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import type { ChangeEvent } from '../../src/storage/storage.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { setPace } from '../../src/watch/fair-queue.ts';
 import { FakeEtcd } from './fake-etcd.ts';
 import { type Big, big, countingJson, STRETCH, useLarge } from './large-objects.ts';
 import { ModelEtcd } from './model-etcd.ts';
+import { collectedUntil, macrotask, NO_GC } from './support.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -57,4 +60,40 @@ test('what another program has written is decoded in pieces, and what is no obje
   expect((await watch.next()).value).toMatchObject({ type: 'ERROR', object: { code: 500, reason: 'StorageReadError' } });
   await expect(storage.get('b')).rejects.toMatchObject({ status: { code: 500, reason: 'StorageReadError' } });
   expect(counts.longest).toBeLessThan(STRETCH);
+});
+
+test('a watch that ends while it decodes one, and is not read any more, leaves nothing that rejects', async () => {
+  const { storages } = await opened();
+  const [storage] = storages;
+  await storage.create('a', { ...big(1), list: [] });
+  await storage.create('b', big(1));
+  const rejected: unknown[] = [];
+  const onRejection = (error: unknown): void => void rejected.push(error);
+  process.on('unhandledRejection', onRejection);
+  onTestFinished(() => void process.off('unhandledRejection', onRejection));
+  const { signal } = new AbortController();
+  setPace(signal, { turn: macrotask, pause: macrotask });
+  const batches = (await storage.watch({ signal })).batches();
+  expect((await batches.next()).value).toHaveLength(1);
+  await batches.return?.();
+  for (let turn = 0; turn < 5; turn++) await macrotask();
+  expect(rejected).toEqual([]);
+});
+
+test.skipIf(globalThis.gc === undefined)(`a watch lets go of what it has delivered${NO_GC}`, async () => {
+  const held: WeakRef<object>[] = [];
+  const entry = (name: string): object => {
+    const made = { key: `/${name}`, object: { metadata: { name, resourceVersion: '7' } } };
+    held.push(new WeakRef(made));
+    return made;
+  };
+  const backend = {
+    range: async () => ({ entries: ['a', 'b', 'c'].map(entry), revision: '7', left: 0, bytes: 9 }),
+    changesAfter: () => ({ close: () => {} }),
+  };
+  const watch = await new BackedStorage(backend as never).watch();
+  for (const _ of 'ab') await watch.next();
+  expect(await collectedUntil(() => held[0]?.deref() === undefined)).toBe(true);
+  expect((await watch.next()).value).toMatchObject({ object: { metadata: { name: 'c' } } });
+  watch.stop();
 });

@@ -86,7 +86,8 @@ function partials(version: MetaVersion): Presentation {
 /** The events of one stream, each with the projection of its object. An ERROR stays as it is. */
 function projected(info: ResourceInfo, project: (object: KubernetesObject, type: string) => object): EventEncoder {
   const show = showing(info);
-  const prepared: WeakMap<object, Envelope> = new WeakMap();
+  /** What is sent next, if it is large: nothing keeps it any longer, as each stream would have its own. */
+  let prepared: { readonly event: object; readonly envelope: Envelope } | undefined;
   function* making(event: StorageEvent<KubernetesObject>): Work<Envelope> {
     const { type, object } = event;
     if (type === 'ERROR') return new Envelope({ type, object }, { sequence: 0 });
@@ -95,15 +96,20 @@ function projected(info: ResourceInfo, project: (object: KubernetesObject, type:
     const bytes = isLargeChange(event) ? yield* writingBytes(told) : undefined;
     return new Envelope(told, { sequence: 0, id: object.metadata?.resourceVersion, bytes });
   }
-  const toEnvelope = (event: StorageEvent<KubernetesObject>): Envelope => prepared.get(event) ?? atOnce(making(event));
+  const toEnvelope = (event: StorageEvent<KubernetesObject>): Envelope => {
+    const known = prepared;
+    prepared = undefined;
+    return known?.event === event ? known.envelope : atOnce(making(event));
+  };
   return {
     prepare(batch, from, pace) {
       const event = batch[from];
-      if (!isLargeChange(event) || prepared.has(event)) return undefined;
+      if (!isLargeChange(event) || prepared?.event === event) return undefined;
+      const take = (envelope: Envelope): undefined => {
+        prepared = { event, envelope };
+      };
       const made = inPieces(making(event), { pace });
-      if (isPromise(made)) return made.then((envelope) => void prepared.set(event, envelope));
-      prepared.set(event, made);
-      return undefined;
+      return isPromise(made) ? made.then(take) : take(made);
     },
     slice: (batch, from, form) => sliceOf(batch, from, { form, toEnvelope, isSlow: true }),
   };

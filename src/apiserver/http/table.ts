@@ -12,6 +12,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { badRequest } from '../../storage/statuses.ts';
 import type { PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { AGE } from '../kinds/common.ts';
+import { jsonStart } from '../validation/causes.ts';
 
 /** What a list says about itself. Upstream: `metav1.ListMeta`. */
 export interface ListMeta {
@@ -162,11 +163,17 @@ function toCell(column: PrinterColumn, object: KubernetesObject, now: number): C
   return typeof value === 'string' && value !== '' ? '<invalid>' : '<unknown>';
 }
 
+/** The longest JSON in a cell: a list has ten thousand rows, and an object may have megabytes. */
+const MAX_CELL_CHARS = 1_024;
+
 /** A JSON value: for a BigInt, the number if that is exact, otherwise its text; for a value that is not a cell, its text. */
 function toJsonCell(value: unknown): Cell {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   if (value instanceof Date) return value.toJSON();
-  if (typeof value === 'object' && value !== null) return JSON.stringify(value) ?? null;
+  if (typeof value === 'object' && value !== null) {
+    const text = jsonStart(value, MAX_CELL_CHARS + 1);
+    return text.length > MAX_CELL_CHARS ? `${text.slice(0, MAX_CELL_CHARS)}...` : text;
+  }
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
 }
 

@@ -78,7 +78,8 @@ async function readObject(task: Task, options: 'CreateOptions' | 'UpdateOptions'
     type === PROTOBUF
       ? await done(readProtobuf(bytes, kind), signal)
       : await (type === YAML_TYPE ? parsedYaml : parsed)(bytes, means);
-  if (bytes.length > SMALL_BYTES) await paceOf(signal).pause();
+  const pause = paceOf(signal).pause();
+  if (pause) await pause;
   if (fields) await done(fields.object(sent), signal);
   return sent;
 }
@@ -112,8 +113,11 @@ const LARGE_BYTES = 262_144;
 /** A body when it may be read. A long one is read and stored in turns of their own. */
 async function bodyInTurn({ request, signal, maxBodyBytes }: Task, mostBytes: number = maxBodyBytes): Promise<Uint8Array> {
   const bytes = await request.body(Math.min(maxBodyBytes, mostBytes), signal);
-  if (bytes.length > LARGE_BYTES) await paceOf(signal).heavy?.(signal);
-  if (bytes.length > SMALL_BYTES) await paceOf(signal).turn();
+  const pace = paceOf(signal);
+  if (bytes.length > LARGE_BYTES) await pace.heavy?.(signal);
+  // Many small ones can come in the same moment.
+  const wait = bytes.length > SMALL_BYTES ? pace.turn() : pace.pause();
+  if (wait) await wait;
   return bytes;
 }
 

@@ -298,7 +298,7 @@ export function* parsingBody(
   const lost = (isLong ? yield* mayBeLossy(text) : LONG_NUMBER.test(text)) ? yield* lossyNumber(text) : undefined;
   if (lost !== undefined) throw badRequest(`the number ${lost.slice(0, MAX_SHOWN)} cannot be kept as it is: send it as a string`);
   if (bytes.length > PIECE_BYTES) yield;
-  const isSmall = members + containers <= FEW_PARTS && depth <= MAX_DEPTH;
+  const isSmall = !isLong && depth <= MAX_DEPTH;
   if (again && (isSmall ? membersOf(value) : yield* membersIn(value)) !== members) again(yield* duplicateFields(text));
   return value;
 }

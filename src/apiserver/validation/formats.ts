@@ -211,18 +211,21 @@ const VALUE_FAULT =
 
 export const tooLong = (text: string, most: number, unit: 'bytes' | 'characters' = 'characters'): string[] =>
   text.length > most || utf8.encode(text).length > most ? [`must be no more than ${most} ${unit}`] : [];
+/** What is longer is too long everywhere: nothing else is said of it, as a text of megabytes takes long to look at. */
+const MAX_LOOKED_AT = 1_024;
+const isOf = (form: RegExp, text: string): boolean => text.length > MAX_LOOKED_AT || form.test(text);
 export const unless = (isSo: boolean, fault: string): string[] => (isSo ? [] : [fault]);
 
 /** Of a namespace. */
 export const labelFaults = (text: string): string[] => [
   ...tooLong(text, 63),
-  ...unless(DNS_LABEL.test(text), SUBDOMAIN.test(text) ? 'must not contain dots' : LABEL_FAULT),
+  ...unless(isOf(DNS_LABEL, text), isOf(SUBDOMAIN, text) ? 'must not contain dots' : LABEL_FAULT),
 ];
 
 /** Of any other object. */
 export const subdomainFaults = (text: string, unit: 'bytes' | 'characters' = 'characters'): string[] => [
   ...tooLong(text, 253, unit),
-  ...unless(SUBDOMAIN.test(text), SUBDOMAIN_FAULT),
+  ...unless(isOf(SUBDOMAIN, text), SUBDOMAIN_FAULT),
 ];
 
 /** Of the key of a label. */
@@ -233,10 +236,10 @@ export function qualifiedFaults(text: string): string[] {
     return [`a valid label key ${NAME_FAULT} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`];
   const name = second ?? first;
   const ofPrefix = second === undefined ? [] : first === '' ? ['must be non-empty'] : subdomainFaults(first, 'bytes');
-  const ofName = [...(name === '' ? ['must be non-empty'] : tooLong(name, 63, 'bytes')), ...unless(NAME.test(name), NAME_FAULT)];
+  const ofName = [...(name === '' ? ['must be non-empty'] : tooLong(name, 63, 'bytes')), ...unless(isOf(NAME, name), NAME_FAULT)];
   return [...ofPrefix.map((fault) => `prefix part ${fault}`), ...ofName.map((fault) => `name part ${fault}`)];
 }
 
 /** Of the value of a label. */
 export const labelValueFaults = (text: string): string[] =>
-  text === '' ? [] : [...tooLong(text, 63, 'bytes'), ...unless(NAME.test(text), VALUE_FAULT)];
+  text === '' ? [] : [...tooLong(text, 63, 'bytes'), ...unless(isOf(NAME, text), VALUE_FAULT)];

@@ -29,7 +29,7 @@ import { hasProtobuf } from '../request/protobuf.ts';
 import { type ResourceContext, timestamp } from '../resource-info.ts';
 import { rowOf, SCALE_REPLICAS, type Subresource } from '../subresources.ts';
 import { faultOfManager, isPrintable, MAX_MANAGER_BYTES, type Mutable, utf8Bytes } from './metadata.ts';
-import { converted } from './read.ts';
+import { converting } from './read.ts';
 
 /** Who writes. */
 export interface Writer {
@@ -182,15 +182,12 @@ function managerOf({ info, versions }: ResourceContext, { kind }: Subresource): 
         return ofVersion && rowOf(ofVersion, subresource) ? (info.group === '' ? ['spec'] : ['metadata', 'spec']) : [];
       },
       versions: Object.fromEntries(others.map((each) => [each.apiVersion, knownSchema(each)])),
-      convert: info.convert && ((object, version) => toVersion(info, { object: object as Mutable, version })),
+      convert: info.convert && ((object, version) => converting(info, object, version)),
     });
     known.set(apiVersion, manager);
   }
   return manager;
 }
-
-const toVersion = (info: ResourceContext['info'], { object, version }: { object: Mutable; version: string }): Json =>
-  object.apiVersion === version ? object : (converted(info, object, version) as Mutable);
 
 /** What is published of a kind; undefined: nothing is known of it. */
 function knownSchema(kind: DocumentedKind): Json | undefined {

@@ -90,7 +90,7 @@ export function* metadataCauses(metadata: Meta): Work<FieldCause[]> {
     }
     if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
       const why = 'finalizer orphan and foregroundDeletion cannot be both set';
-      causes.add('metadata.finalizers', () => `Invalid value: ${JSON.stringify(finalizers.slice(0, MAX_TEXTS))}: ${why}`);
+      causes.add('metadata.finalizers', () => invalidCause('', finalizers, why).message);
     }
   }
   if (ownerReferences) yield* checkOwners(causes, ownerReferences as readonly (Json | null)[]);
@@ -232,10 +232,9 @@ export function updateCauses(sent: Meta, old: Meta, next: Meta): FieldCause[] {
   const added = (next.finalizers ?? []).filter((each) => !before.has(each));
   if (added.length > 0) {
     const why = 'no new finalizers can be added if the object is being deleted, found new finalizers';
-    causes.push({
-      field: 'metadata.finalizers',
-      message: `Forbidden: ${why} []string{${added.map((each) => JSON.stringify(each)).join(', ')}}`,
-    });
+    const more = added.length > MAX_TEXTS ? ', ...' : '';
+    const texts = added.slice(0, MAX_TEXTS).map((each) => shown(each ?? ''));
+    causes.push({ field: 'metadata.finalizers', message: `Forbidden: ${why} []string{${texts.join(', ')}${more}}` });
   }
   return causes;
 }

@@ -5,6 +5,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName } from '../../cache/resource-client.ts';
 import { parseFieldSelector } from '../../selectors/field-selector.ts';
 import { parseLabelSelector } from '../../selectors/label-selector.ts';
+import { parsing, stringifying } from '../../storage/json.ts';
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import { isLarge } from '../../storage/values.ts';
 import { isWatchError } from '../../watch/errors.ts';
@@ -246,7 +247,7 @@ function* inVersion<T extends KubernetesObject>(info: ResourceInfo, object: T): 
   }
   let copy = shown.get(info);
   if (copy === undefined) {
-    copy = converted(info, object, info.apiVersion);
+    copy = yield* converting(info, object, info.apiVersion);
     if (info.versions) copy = yield* trimming(info, copy);
     shown.set(info, copy);
   }
@@ -261,17 +262,17 @@ export const isStoredAs = (info: ResourceInfo, object: KubernetesObject): boolea
 export function* storing<T extends KubernetesObject>(info: ResourceInfo, object: T): Work<T> {
   const { storedAs = info.apiVersion } = info;
   if (isStoredAs(info, object)) return object;
-  const made = converted(info, object, storedAs) as T;
+  const made = yield* converting(info, object, storedAs);
   const schema = info.versions?.get(storedAs);
   return schema === undefined ? made : yield* trimming(schema, made);
 }
 
 /** As the kind's own conversion makes it, or only with another name. A conversion changes neither what an object is called nor its version in the storage. Upstream: `validateConvertedObject`. */
-export function converted({ convert, kind }: ResourceInfo, object: KubernetesObject, apiVersion: string): KubernetesObject {
+export function* converting<T extends KubernetesObject>({ convert, kind }: ResourceInfo, object: T, apiVersion: string): Work<T> {
   if (convert === undefined || object.apiVersion === undefined) return { ...object, apiVersion };
   // It may change what it gets, and objects are shared.
-  const made = convert(structuredClone(object), apiVersion);
+  const made = convert((yield* parsing(yield* stringifying(object))) as T, apiVersion);
   const { labels, annotations } = made.metadata ?? {};
   const metadata = { ...object.metadata, ...(labels && { labels }), ...(annotations && { annotations }) };
-  return { ...made, apiVersion, kind, metadata };
+  return { ...made, apiVersion, kind, metadata } as T;
 }
