@@ -531,4 +531,13 @@ describe('patterns of a definition', () => {
     if (isTooLarge) await expect(compiling).rejects.toThrow('expression too large');
     else await compiling;
   });
+
+  test.each([5, 30])('have the same limit together in a rule: %d of them', async (count) => {
+    const rule = Array.from({ length: count }, (_, at) => `self.matches('a{1000}b{${at}}')`).join(' || ');
+    const spec = { type: 'string', ...rules(rule) };
+    const found = await structuralFaults({ type: 'object', properties: { spec } }, { path: 'schema' });
+    expect(found.map(({ message }) => message.includes('the patterns of an expression are too large together'))).toEqual(
+      count > 16 ? [true] : [],
+    );
+  });
 });
