@@ -1,6 +1,7 @@
 // What an object must say about itself, and what only the server says: in the words in which clients hear of it.
 import { describe, expect, test } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/index.ts';
+import { metadataCauses } from '../../src/apiserver/verbs/metadata.ts';
 import { comparing } from '../../src/storage/json.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { type Answered, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
@@ -153,6 +154,15 @@ describe('what metadata must not be is 422', () => {
     expect(body.message).toContain('/v1, Kind=Event is disallowed from being an owner');
     const other = { ...owner, apiVersion: 'events.k8s.io/v1' };
     expect((await create(call, { name: 'a', ownerReferences: [other] })).code).toBe(201);
+  });
+
+  test('causes are short, whatever the names are', () => {
+    const [kind, name] = ['K'.repeat(100_000), 'x'.repeat(100_000)];
+    const owner = { apiVersion: 'v1', kind, name, uid: '1', controller: true };
+    const metadata = { labels: { [name]: name }, finalizers: [name], ownerReferences: [owner, owner, { ...owner, uid: '' }] };
+    const causes = atOnce(metadataCauses(metadata as never));
+    expect(causes).toHaveLength(6);
+    for (const { message } of causes) expect(message.length).toBeLessThan(1_200);
   });
 
   test('no two owners are controllers', async () => {

@@ -253,6 +253,8 @@ describe('delete', () => {
     expect((await call('DELETE', `${ORDERS_PATH}?uid=other`)).code).toBe(409);
     expect((await call('DELETE', `${ORDERS_PATH}/a?dryRun=All&resourceVersion=0`, { kind: 'DeleteOptions' })).code).toBe(200);
     expect((await call('DELETE', `${ORDERS_PATH}/a`, { kind: 'DeleteOptions', gracePeriodSeconds: '1' })).code).toBe(400);
+    const longest = { kind: 'DeleteOptions', gracePeriodSeconds: Number.MAX_SAFE_INTEGER };
+    expect((await call('DELETE', `${ORDERS_PATH}/a?dryRun=All`, longest)).code).toBe(200);
     expect((await call('DELETE', `${ORDERS_PATH}/a?dryRun=All`)).code).toBe(200);
     expect((await call('GET', `${ORDERS_PATH}/a`)).code).toBe(200);
   });

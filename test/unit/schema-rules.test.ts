@@ -495,3 +495,49 @@ describe('rules of a definition', () => {
     expect(await refusals(...wrong)).toHaveLength(100);
   });
 });
+
+describe('patterns of a definition', () => {
+  const many = (count: number, patternOf: (at: number) => string): JsonSchema[] =>
+    Array.from({ length: count }, (_, at) => ({ type: 'string', pattern: patternOf(at) }));
+  const large = many(200, (at) => `^a{899}b{${at}}$`);
+
+  test.each<[where: string, spec: JsonSchema]>([
+    ['in properties', { type: 'object', properties: Object.fromEntries(large.entries()) }],
+    ['below allOf', { type: 'string', allOf: large.map(({ pattern }) => ({ pattern })) }],
+  ])('give way to others, each by itself: %s', async (_, spec) => {
+    let [turns, isDone] = [0, false];
+    const turn = (): void => {
+      turns++;
+      if (!isDone) setImmediate(turn);
+    };
+    setImmediate(turn);
+    expect(await structuralFaults({ type: 'object', properties: { spec } }, { path: 'schema' })).toEqual([]);
+    isDone = true;
+    expect(turns).toBeGreaterThan(10);
+  });
+
+  test.each([
+    ['a{1000}'.repeat(16), false],
+    [`${'a{1000}'.repeat(16)}b{400}`, true],
+    ['a'.repeat(16_385), true],
+    ['(\\p{L}{1,1000}-){1}', false],
+  ])('have a limit, as what compiles them gives no way: %#', async (pattern, isTooLarge) => {
+    const spec = { type: 'object', properties: { a: { type: 'string', pattern } } };
+    const found = await structuralFaults({ type: 'object', properties: { spec } }, { path: 'schema' });
+    expect(found.map(({ message }) => /expression too large: more than 16384 instructions/.test(message))).toEqual(
+      isTooLarge ? [true] : [],
+    );
+    const compiling = compileSchema({ type: 'object', properties: { spec } });
+    if (isTooLarge) await expect(compiling).rejects.toThrow('expression too large');
+    else await compiling;
+  });
+
+  test.each([5, 30])('have the same limit together in a rule: %d of them', async (count) => {
+    const rule = Array.from({ length: count }, (_, at) => `self.matches('a{1000}b{${at}}')`).join(' || ');
+    const spec = { type: 'string', ...rules(rule) };
+    const found = await structuralFaults({ type: 'object', properties: { spec } }, { path: 'schema' });
+    expect(found.map(({ message }) => message.includes('the patterns of an expression are too large together'))).toEqual(
+      count > 16 ? [true] : [],
+    );
+  });
+});

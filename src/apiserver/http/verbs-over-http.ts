@@ -188,7 +188,7 @@ async function readDeleteTerms(task: Task): Promise<Pick<DeleteTerms, 'dryRun' |
   if (!Array.isArray(dryRun) || !dryRun.every(isText)) throw badRequest('dryRun: expected a list of strings');
   if (!isText(propagationPolicy ?? '')) throw badRequest('propagationPolicy: expected a string');
   const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;
-  if (isText(body.gracePeriodSeconds) || typeof grace === 'object' || !/^-?[0-9]{1,9}$/.test(String(grace)))
+  if (isText(body.gracePeriodSeconds) || typeof grace === 'object' || !/^-?[0-9]{1,18}$/.test(String(grace)))
     throw badRequest('gracePeriodSeconds: expected a whole number');
   const tries = [...dryRun, ...query.getAll('dryRun')];
   const orphan = readOrphan(body.orphanDependents, query.get('orphanDependents'));

@@ -10,7 +10,7 @@ import { isRecord } from '../../watch/errors.ts';
 import { inPieces, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 import { bounded, goEscaped, invalidCause } from './causes.ts';
-import { faultOfPattern } from './patterns.ts';
+import { faultOfPattern, MAX_SIZE, sizeOf } from './patterns.ts';
 import { NAMESPACES } from './rule-libraries.ts';
 import { UPSTREAM_WORDS } from './rule-macros.ts';
 import { clausesOf, misformatted, REFUSALS } from './rule-text.ts';
@@ -132,6 +132,8 @@ class RuleTypes {
   readonly #fields: Map<string, ReadonlySet<string>> = new Map();
   /** By whether `oldSelf` is optional. */
   readonly #environments: Map<boolean, CelEnvironment> = new Map();
+  /** Of the patterns in an expression, which are compiled at a stretch. */
+  #patternSize: number = 0;
 
   constructor(schema: JsonSchema, { isObject, rules, all }: { isObject: boolean; rules: readonly JsonSchema[]; all: Checking }) {
     this.#all = all;
@@ -199,6 +201,7 @@ class RuleTypes {
       const { valid, type, error } = check();
       if (!valid) throw error ?? new Error('invalid expression');
       if (type !== wanted && type !== 'dyn') return { fault: `cel expression must evaluate to a ${wanted}`, usesOld: false };
+      this.#patternSize = 0;
       for (const each of nodesOf(ast)) this.#refuseMore(each);
       // What is run is compiled in another way.
       const { optional, plain } = this.#all.cel;
@@ -233,7 +236,10 @@ class RuleTypes {
     if (node.op === '[]' && of && (!isKey || this.#fields.has(of.name))) throw noOverload(node, '_[_]', partsOf(node));
     refuseFormat(node);
     const [pattern] = node.op === 'rcall' && PATTERNED.has(String(node.args[0])) ? (node.args[2] as readonly Node[]) : [];
-    if (pattern?.op !== 'value' || typeof pattern.args !== 'string' || faultOfPattern(pattern.args) === undefined) return;
+    if (pattern?.op !== 'value' || typeof pattern.args !== 'string') return;
+    this.#patternSize += sizeOf(pattern.args);
+    if (this.#patternSize > MAX_SIZE) throw new CelFault('the patterns of an expression are too large together', pattern.start);
+    if (faultOfPattern(pattern.args) === undefined) return;
     throw new CelFault(`invalid ${node.args[0]} argument`, pattern.start);
   }
 }

@@ -4,7 +4,7 @@
  */
 import { put } from '../../storage/json.ts';
 import { hasFormat } from './formats.ts';
-import { type Program, programOf } from './patterns.ts';
+import { type Program, programOf, sizeOf } from './patterns.ts';
 import { ADDRESS_FUNCTIONS, Cidr, Ip } from './rule-addresses.ts';
 import { type Keyed, keyOf, spend } from './rule-cost.ts';
 import { librariesWith, NamedFormat, type Optionals, ORDERED, Semver } from './rule-libraries.ts';
@@ -30,30 +30,6 @@ interface CachedProgram {
 /** Those used last are at the end. */
 const kept: Map<string, CachedProgram> = new Map();
 let keptSize = 0;
-
-/** About how many instructions a pattern has: repetitions are written out. Linear in its length. */
-function sizeOf(source: string): number {
-  const outer: number[] = [];
-  let [total, last] = [0, 0];
-  for (const [token] of source.matchAll(/\\[pP]\{?|\\[\s\S]|\{\d{1,4}(?:,\d{0,4})?\}|[\s\S]/g)) {
-    if (token === '(') {
-      outer.push(total);
-      total = 0;
-    } else if (token === ')') {
-      last = total + 2;
-      total = last + (outer.pop() ?? 0);
-    } else if (token.length > 2 && token.startsWith('{')) {
-      const times = Math.max(...token.slice(1, -1).split(',').map(Number), 1) - 1;
-      total += last * times;
-      last += last * times;
-    } else {
-      // Classes of Unicode are long tables.
-      last = /^\\[pP]/.test(token) ? 64 : 1;
-      total += last;
-    }
-  }
-  return total + outer.reduce((sum, each) => sum + each, 1);
-}
 
 function patternOf(source: string): CachedProgram {
   if (source.length > MAX_PATTERN_CHARS) {

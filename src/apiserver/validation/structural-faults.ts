@@ -28,11 +28,13 @@ interface FaultTerms {
 
 /** What is wrong with a schema; an empty list if it can be served. */
 export async function structuralFaults(schema: JsonSchema, { path, status = false }: FaultTerms): Promise<FieldCause[]> {
-  const { unreadable, hasPattern, hasDefault, hasRule } = await inPieces(surveying(schema));
+  const { unreadable, patterns, hasDefault, hasRule } = await inPieces(surveying(schema));
+  const faults = await withPatterns(() => inPieces(patternFaults(patterns))).catch((error: unknown) => (error as Error).message);
+  if (typeof faults === 'string') return [invalidCause(path, '', faults)];
   const work = function* (): Work<FieldCause[]> {
     const found = status ? statusCauses(schema, path) : [];
     if (schema.nullable === true) found.push(forbiddenCause(`${path}.nullable`, 'nullable cannot be true at the root'));
-    const structure = new Structure();
+    const structure = new Structure(faults);
     const keywords = new Keywords(unreadable === undefined ? structure : undefined);
     yield* keywords.look(schema, path, { level: 'root' });
     if (unreadable === undefined) {
@@ -46,10 +48,6 @@ export async function structuralFaults(schema: JsonSchema, { path, status = fals
     if (found.length === 0 && unreadable !== undefined) found.push(invalidCause(path, '', unreadable));
     return found;
   };
-  if (hasPattern) {
-    const missing = await withPatterns(() => void faultOfPattern('')).catch((error: unknown) => (error as Error).message);
-    if (missing !== undefined) return [invalidCause(path, '', missing)];
-  }
   const found = await inPieces(work());
   // What is wrong otherwise would only confuse the compiler of rules.
   return found.length > 0 || !hasRule ? found : await ruleCauses(schema, path);
@@ -59,26 +57,37 @@ export async function structuralFaults(schema: JsonSchema, { path, status = fals
 interface Survey {
   /** Why nothing structural can be made of it. */
   unreadable: string | undefined;
-  hasPattern: boolean;
+  readonly patterns: Set<string>;
   hasDefault: boolean;
   hasRule: boolean;
 }
 
 function* surveying(schema: JsonSchema): Work<Survey> {
-  const seen: Survey = { unreadable: undefined, hasPattern: false, hasDefault: false, hasRule: false };
+  const seen: Survey = { unreadable: undefined, patterns: new Set(), hasDefault: false, hasRule: false };
   const open = [schema];
   for (let steps = 1; ; steps++) {
     const each = open.pop();
     if (each === undefined) return seen;
     if (steps % STRIDE === 0) yield;
     seen.unreadable ??= unreadable(each);
-    seen.hasPattern ||= text(each.pattern) !== '';
+    if (text(each.pattern) !== '') seen.patterns.add(text(each.pattern));
     seen.hasDefault ||= each.default !== undefined;
     seen.hasRule ||= each['x-kubernetes-validations'] !== undefined;
     if (isLeaf(each)) continue;
     // The first one is looked at next.
     for (const [, below] of [...nested(each), ...inside(each)].reverse()) open.push(below);
   }
+}
+
+/** What is wrong with patterns, by their text. Each of them may take long. */
+function* patternFaults(patterns: Iterable<string>): Work<ReadonlyMap<string, string>> {
+  const faults = new Map<string, string>();
+  for (const pattern of patterns) {
+    const why = faultOfPattern(pattern);
+    if (why !== undefined) faults.set(pattern, why);
+    yield;
+  }
+  return faults;
 }
 
 const textOf = ({ field, message }: FieldCause): string => `${field}: ${message}`;
@@ -144,6 +153,11 @@ const isEither = (anyOf: unknown): boolean => Array.isArray(anyOf) && anyOf.leng
 /** The invariants of a structural schema. */
 class Structure {
   readonly found: FieldCause[] = [];
+  readonly #patternFaults: ReadonlyMap<string, string>;
+
+  constructor(patternFaults: ReadonlyMap<string, string>) {
+    this.#patternFaults = patternFaults;
+  }
 
   /** What is wrong with a place, whatever is below it. */
   place(schema: JsonSchema, path: string, level: Level): void {
@@ -216,7 +230,7 @@ class Structure {
       if (keyword === 'anyOf' && skip.anyOf) continue;
       this.#nested(each, path + suffix, keyword === 'allOf' && at === 0 && skip.first === true);
     }
-    const why = typeof schema.pattern === 'string' && schema.pattern !== '' ? faultOfPattern(schema.pattern) : undefined;
+    const why = this.#patternFaults.get(text(schema.pattern));
     if (why === undefined) return;
     this.found.push(invalidCause(`${path}.pattern`, schema.pattern, `must be a valid regular expression, but isn't: ${why}`));
   }

@@ -7,7 +7,7 @@ import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import type { Json } from '../request/json.ts';
-import { invalidCause } from '../validation/causes.ts';
+import { invalidCause, middleCut } from '../validation/causes.ts';
 import { labelFaults, labelValueFaults, qualifiedFaults, subdomainFaults } from '../validation/formats.ts';
 
 const MAX_LABEL_CHARS = 63;
@@ -50,6 +50,8 @@ const MAX_MAP_ITEMS = 4_096;
 const FEW = 512;
 const MAX_FINALIZERS = 50_000;
 const MAX_OWNERS = 20_000;
+/** Of an owner in a message. */
+const MAX_OWNER_CHARS = 300;
 /** Of further causes, an answer has the number, but not the text. */
 const MAX_TEXTS = 100;
 
@@ -181,7 +183,7 @@ function* checkOwners(causes: Causes, references: readonly (Json | null)[]): Wor
       causes.add(field, () => invalidCause('', reference, '/v1, Kind=Event is disallowed from being an owner').message);
     }
     if (controls !== true) continue;
-    const [first, other] = [controller, `${kind}/${name}`];
+    const [first, other] = [controller, middleCut(`${kind}/${name}`, MAX_OWNER_CHARS)];
     const why = `Only one reference can have Controller set to true. Found "true" in references for ${first} and ${other}`;
     if (first !== undefined) causes.add(all, () => invalidCause('', references, why).message);
     controller ??= other;

@@ -52,6 +52,8 @@ const header =
     values.includes(request.headers[name]);
 const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 const DEFINITIONS = /\/customresourcedefinitions/;
+/** What tells of the kinds. */
+const DOCUMENTS = /^\/(api(\/v1)?|apis(\/[^/?]+){0,2}|openapi(\/[^?]*)?|version)\/?(\?|$)/;
 const APPLY = 'application/apply-patch+yaml';
 const STRATEGIC = 'application/strategic-merge-patch+json';
 
@@ -61,11 +63,22 @@ export const EXPLAINED: readonly Explained[] = [
     is: ({ theirs, ours }) => theirs.code === 500 && ours.code >= 400,
   },
   {
-    reason:
-      'A kube-apiserver panics, and closes the connection, at protobuf of a custom resource, at keys that are no texts, and at some definitions',
+    reason: 'A kube-apiserver panics, and closes the connection, at protobuf of a custom resource and at keys that are no texts',
     is: both(
-      ({ theirs, ours }) => theirs.code === 0 && [406, 415, 422].includes(ours.code),
-      either(header('content-type', PROTOBUF, STRATEGIC), both(by('POST', 'PUT', 'PATCH'), at(DEFINITIONS))),
+      ({ theirs, ours }) => theirs.code === 0 && [415, 422].includes(ours.code),
+      header('content-type', PROTOBUF, STRATEGIC),
+    ),
+  },
+  {
+    reason:
+      'A kube-apiserver panics, and closes the connection, at a definition with selectable fields and no schema, and at a list as items',
+    is: both(
+      ({ theirs, ours }) => theirs.code === 0 && [406, 422].includes(ours.code),
+      ...[by('POST', 'PUT', 'PATCH'), at(DEFINITIONS)],
+      ({ request: { body } }) => {
+        const hasSchema = /openAPIV3Schema"?: *(\{|\n)/.test(String(body));
+        return hasSchema ? /\bitems"?:(\[|\s*- )/.test(String(body)) : /\bselectableFields"?:/.test(String(body));
+      },
     ),
   },
   {
@@ -96,10 +109,10 @@ export const EXPLAINED: readonly Explained[] = [
     reason: 'A patch cannot make an object one of another kind',
     is: both(by('PATCH'), codes(200, 422), weSay(/expected a (\w+ of .+, got |Scale")/)),
   },
-  { reason: 'A GET has no body, whatever it says of its type', is: both(by('GET'), codes(415, 200)) },
+  { reason: 'A GET has no body, whatever it says of its type', is: both(by('GET'), at(DOCUMENTS), codes(415, 200)) },
   {
     reason: 'Documents that tell of the kinds are JSON',
-    is: both(by('GET'), at(/^\/(api|apis|openapi|version)\b[^?]*(\?|$)/), codes(200, 406), weSay(/accepted: application\/json"/)),
+    is: both(by('GET'), at(DOCUMENTS), codes(200, 406), weSay(/accepted: application\/json"/)),
   },
   {
     reason: 'A single object can be watched, whether it is there or not',
@@ -118,6 +131,7 @@ export const EXPLAINED: readonly Explained[] = [
         ),
         both(codes(400, 200), theySay(/the export parameter/)),
         both(codes(422, 200), theySay(/ListOptions.*is forbidden for list/)),
+        both(codes(406, 200), theySay(/the requested object is not a list/)),
       ),
     ),
   },
@@ -126,8 +140,13 @@ export const EXPLAINED: readonly Explained[] = [
     is: both(by('GET'), at(/\/watch\/ships\/[^/?]+/), codes(200, 404)),
   },
   {
-    reason: 'What is no JSON patch is 400',
-    is: both(by('PATCH'), codes(422, 400), weSay(/error decoding patch: (path|from|op|value|a JSON patch)/i)),
+    reason: 'What is no JSON patch is 400, also for those who do not care for its fields',
+    is: both(
+      by('PATCH'),
+      at(/fieldValidation=Ignore/),
+      codes(422, 400),
+      weSay(/error decoding patch: (path|from|op|value|a JSON patch)/i),
+    ),
   },
   {
     reason: 'A custom resource is not created with a version, not even with one that is no number',
@@ -163,8 +182,11 @@ export const EXPLAINED: readonly Explained[] = [
     is: both(at(/[?&]limit=-/), codes(200, 400), weSay(/limit: Invalid value/)),
   },
   {
-    reason: 'A JSON patch does not replace or copy what is not there',
-    is: both(header('content-type', 'application/json-patch+json'), codes(200, 422), weSay(/there is no \\"/)),
+    reason: 'A JSON patch is as RFC 6902 has it: with values, with pointers that begin with /, and with decimal indices',
+    is: both(
+      ...[header('content-type', 'application/json-patch+json'), codes(200, 422)],
+      weSay(/has no value|is not a JSON pointer|there is no element \\"[-+]?0*\d+\\"/),
+    ),
   },
   {
     reason: 'A number beyond 32 bits is no int32, which upstream makes of it',
@@ -183,11 +205,18 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'A patch cannot take from an object of what kind it is',
-    is: both(...[by('PATCH'), codes(400, 200), theySay(/was undeterminable/)], ({ request }) =>
-      /"?(apiVersion|kind)"?: ?null/.test(String(request.body)),
+    is: both(
+      ...[by('PATCH'), either(codes(400, 200), codes(500, 200)), theySay(/was undeterminable|Object 'apiVersion' is missing/)],
+      ({ request }) => /"?(apiVersion|kind)"?: ?null/.test(String(request.body)),
     ),
   },
-  { reason: 'An integer that would lose digits is refused', is: weSay(/cannot be kept as it is: send it as a string/) },
+  {
+    reason: 'An integer that would lose digits is refused',
+    is: both(
+      ...[by('POST', 'PUT', 'PATCH', 'DELETE'), weSay(/"code":400.*cannot be kept as it is: send it as a string/)],
+      ({ request }) => /\d{16}|\de\+?\d{2}/i.test(String(request.body)),
+    ),
+  },
   {
     reason: 'A version of more than 64 bits is one that was never given',
     is: both(at(/resourceVersion=9{20}/), either(codes(400, 410), both(codes(500, 200), at(/watch/)))),
@@ -338,7 +367,11 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'A limit that is empty is none',
-    is: both(at(/[?&]limit=(&|$)/), codes(400, 200), theySay(/strconv.ParseInt: parsing \\?"\\?"/)),
+    is: both(
+      at(/[?&]limit=(&|$)/),
+      either(codes(400, 200), both(by('DELETE'), codes(400, 409))),
+      theySay(/strconv.ParseInt: parsing \\?"\\?"/),
+    ),
   },
   {
     reason: 'The options of a deletion are checked before its object, those in the URL before those of its body',
