@@ -8,6 +8,7 @@ import { Broadcaster, sleep } from '../../src/index.ts';
 import { Cacher, MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock, FakeListWatcher, FakeSource, HistoryRecorder } from '../../src/testing/index.ts';
 import { Controller, WorkQueue } from '../../src/workqueue/index.ts';
+import { eventually } from '../eventually.ts';
 import { settle } from './informer-support.ts';
 
 const MANY = 12;
@@ -34,8 +35,7 @@ describe('no warning of Node comes', () => {
     };
     const ran = queue.run(2 * MANY, work, { signal: stop.signal });
     many((n) => queue.add(`${n}`));
-    await settle();
-    expect(signals.size).toBe(MANY);
+    await eventually(() => expect(signals.size).toBe(MANY));
     stop.abort('enough');
     await ran;
     expect([...signals].map(({ aborted, reason }) => [aborted, reason])).toEqual(many(() => [true, 'enough']));
@@ -52,8 +52,7 @@ describe('no warning of Node comes', () => {
       wrote({ metadata: { resourceVersion: '1000' } });
     };
     const ran = new Controller({ informers: [informer], reconcile, onError: () => {} }).run(stop.signal);
-    await settle();
-    expect(calls).toBe(MANY);
+    await eventually(() => expect(calls).toBe(MANY));
     stop.abort();
     await ran;
     expect(informer.state.phase).toBe('stopped');
@@ -157,12 +156,10 @@ describe('no warning of Node comes', () => {
     factory.start(stop.signal);
     expect([...(await factory.waitForSync(stop.signal)).values()]).toEqual(many(() => true));
     stop.abort();
-    await settle();
-    expect(informers.map(({ state }) => state.phase)).toEqual(many(() => 'stopped'));
+    await eventually(() => expect(informers.map(({ state }) => state.phase)).toEqual(many(() => 'stopped')));
     const late = factory.informer('late');
     factory.start(stop.signal);
-    await settle();
-    expect(late.state.phase).toBe('stopped');
+    await eventually(() => expect(late.state.phase).toBe('stopped'));
     expect(warnings).toEqual([]);
   });
 });

@@ -374,9 +374,9 @@ const maps: readonly Asked[] = [
   applied(cm('csa', 'fieldManager=kubectl'), map('csa', { a: '2' })),
   patched(MERGE as string, cm('csa', 'fieldManager=other'), { data: { b: '9' } }),
   applied(cm('csa', 'fieldManager=kubectl'), map('csa', { a: '2', b: '3' })),
-  // More updates than are kept apart.
-  ...Array.from({ length: 13 }, (_, index) =>
-    patched(MERGE as string, cm('csa', `fieldManager=u${index}`), { data: { [`u${index}`]: 'x' } }),
+  // More updates than are kept apart. Their names are in the order of their times, which are of seconds.
+  ...Array.from({ length: 13 }, (_, index) => `u${index + 10}`).map((manager) =>
+    patched(MERGE as string, cm('csa', `fieldManager=${manager}`), { data: { [manager]: 'x' } }),
   ),
   written('POST', `${MAPS}`, map('agent', { a: '1' }), 'program/1.2 (x)'),
   written('POST', `${MAPS}`, map('blank', { a: '1' }), '/1.2'),
