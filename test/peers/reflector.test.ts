@@ -5,7 +5,6 @@
 //
 // No flag makes a watch cache tiny: `--watch-cache-sizes` knows 0, and all else is the same. One that has just started holds no past at
 // all, which is the smallest there is: see the kill.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   createListWatcher,
@@ -21,6 +20,7 @@ import {
   Store,
   splitKey,
 } from '../../src/cache/index.ts';
+import { type Clock, systemClock } from '../../src/watch/clock.ts';
 import { Controller, exponential, WorkQueue } from '../../src/workqueue/index.ts';
 import { component, isMissing } from '../components.ts';
 import { eventually, until } from '../eventually.ts';
@@ -37,7 +37,31 @@ const WRITES = 30;
 const SHARES = { none: 1, cut: 10, truncate: 6, halfOpen: 2, delay: 1, refuse: 6 };
 /** 429, 500, 504, a cut, a delay, a half-open link, and JSON that is not whole. */
 const KINDS_OF_FAULTS = 7;
-const QUICK = { minMs: 5, maxMs: 50, minWatchTimeoutMs: 1_000, idleTimeoutMs: 400 };
+
+/** The host's clock. It knows what is still to come. */
+class KnownClock implements Clock {
+  readonly pending: Set<() => void> = new Set();
+
+  now(): number {
+    return systemClock.now();
+  }
+
+  schedule(delayMs: number, callback: () => void): () => void {
+    const cancel = systemClock.schedule(delayMs, () => {
+      this.pending.delete(cancel);
+      callback();
+    });
+    this.pending.add(cancel);
+    return () => {
+      this.pending.delete(cancel);
+      cancel();
+    };
+  }
+}
+
+const clock = new KnownClock();
+const QUICK = { minMs: 5, maxMs: 50, minWatchTimeoutMs: 1_000, idleTimeoutMs: 400, clock };
+const PATIENT = { responseTimeoutMs: 1_000, clock };
 
 let server: ApiServer;
 let releases: (() => unknown)[] = [];
@@ -119,11 +143,13 @@ async function storm({ proxies, writers, faults, behind = [], follows = () => tr
   for (const each of writers) await each.stop();
 }
 
-/** Nothing is asked any more. */
+/** Nothing is asked any more: no answer is waited for, and no retry is to come. */
 async function quiet(proxies: readonly FaultProxy[]): Promise<void> {
+  expect([...clock.pending]).toEqual([]);
   await until(() => proxies.every(({ open }) => open === 0));
   const requests = proxies.map((proxy) => proxy.requests);
-  await sleep(300); // longer than any delay before a retry
+  await server.get('/version');
+  expect([...clock.pending]).toEqual([]);
   expect(proxies.map((proxy) => proxy.requests)).toEqual(requests);
 }
 
@@ -179,7 +205,7 @@ class Reflected {
           : new RealFifo<KubernetesObject>(ordered ? {} : known);
     const target: ReflectorStore<KubernetesObject> = queue ?? this.store;
     const onError = (_: unknown, { kind }: { kind: string }): unknown => this.failures.push(kind);
-    this.#reflector = new Reflector(createListWatcher(url, { responseTimeoutMs: 1_000 }), target, { ...options, onError });
+    this.#reflector = new Reflector(createListWatcher(url, PATIENT), target, { ...options, onError });
     this.#ran = this.#reflector.run(this.#stop.signal).finally(() => queue?.close());
     this.#popping = queue && this.#pop(queue, ordered);
     releases.push(() => this.end());
@@ -237,13 +263,13 @@ class Copier {
   constructor(url: string) {
     this.#url = url;
     const informer = (plural: string): Informer<KubernetesObject> =>
-      new Informer(createListWatcher(`${url}/${plural}`, { responseTimeoutMs: 1_000 }), { ...QUICK, onError: () => {} });
+      new Informer(createListWatcher(`${url}/${plural}`, PATIENT), { ...QUICK, onError: () => {} });
     this.secrets = informer('secrets');
     // Every namespace gets a config map with the certificate of the cluster by itself, where the controllers of Kubernetes run.
     this.copies = informer('configmaps');
     this.controller = new Controller<KubernetesObject>({
       informers: [this.secrets, this.copies],
-      queue: new WorkQueue({ rateLimiter: exponential({ baseMs: 5, maxMs: 200 }) }),
+      queue: new WorkQueue({ rateLimiter: exponential({ baseMs: 5, maxMs: 200 }), clock }),
       concurrency: 4,
       wroteTimeoutMs: PATIENCE_MS,
       reconcile: async (key, { wrote, signal }) => {

@@ -1,7 +1,6 @@
 // One of several API servers on an etcd, as a process: the built `watchmux serve`, behind proxies to each member of the etcd.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { CLI } from '../e2e/cli.ts';
 import { startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { freePorts } from './ports.ts';
@@ -27,7 +26,7 @@ export class Replica {
 
   /** Starts it. It ends at once if it cannot reach the etcd; then it is started again, as its supervisor would do. */
   async start(): Promise<void> {
-    for (const limit = performance.now() + READY_MS; ; await sleep(100)) {
+    for (const limit = performance.now() + READY_MS; ; ) {
       const etcd = this.#proxies.flatMap(({ url }) => ['--etcd', url]);
       const child = spawn(process.execPath, [CLI, 'serve', '--port', String(this.port), ...etcd], {
         stdio: ['ignore', 'pipe', 'pipe'],

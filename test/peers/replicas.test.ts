@@ -7,7 +7,6 @@
 //   WATCHMUX_REPLICAS_MS=600000 WATCHMUX_REPLICAS_INFORMERS=130 WATCHMUX_REPLICAS_CLIENT_GO=40 WATCHMUX_REPLICAS_KUBE_RS=30 \
 //     WATCHMUX_REPLICAS_SEED=7 npx vitest run test/peers/replicas.test.ts
 import { setMaxListeners } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createListWatcher, Informer, type KubernetesObject } from '../../src/cache/index.ts';
 import { checkLinearizable } from '../../src/testing/index.ts';
@@ -62,14 +61,21 @@ async function open(): Promise<Stage> {
 
 type Fault = (random: () => number) => Promise<void>;
 
-/** Everything that can go wrong. Each fault ends before the next one begins, so that two of three members are there at any time. */
-function faultsOf({ cluster, replicas, balancer }: Stage): Readonly<Record<string, Fault>> {
+/**
+ * Everything that can go wrong. Each fault ends before the next one begins, so that two of three members are there at any time. A fault
+ * lasts for a number of writes, which the others carry on with.
+ */
+function faultsOf({ cluster, replicas, balancer }: Stage, writers: HttpWriters): Readonly<Record<string, Fault>> {
+  const writes = async (least: number, more: number, random: () => number): Promise<void> => {
+    const enough = writers.written.length + least + Math.floor(more * random());
+    await until(() => writers.written.length >= enough);
+  };
   const one = <T>(all: readonly T[], random: () => number): T => all[Math.floor(random() * all.length)] as T;
   return {
     'a replica is killed': async (random) => {
       const replica = one(replicas, random);
       await replica.end('SIGKILL');
-      await sleep(500 * random());
+      await writes(0, 20, random);
       await replica.start();
     },
     'a replica is told to end, and replaced': async (random) => {
@@ -80,32 +86,32 @@ function faultsOf({ cluster, replicas, balancer }: Stage): Readonly<Record<strin
     'a replica is paused': async (random) => {
       const replica = one(replicas, random);
       replica.pause();
-      await sleep(300 + 1_500 * random());
+      await writes(10, 50, random);
       replica.resume();
     },
     'a replica is cut off from the etcd': async (random) => {
       const replica = one(replicas, random);
       replica.partition(true, random() < 0.5);
-      await sleep(300 + 1_200 * random());
+      await writes(10, 40, random);
       replica.partition(false);
     },
     'a member is killed': async (random) => {
       const member = one(cluster.members, random);
       await member.kill();
-      await sleep(500 * random());
+      await writes(0, 20, random);
       await member.start();
       await cluster.ready();
     },
     'a member is paused': async (random) => {
       const member = one(cluster.members, random);
       member.pause();
-      await sleep(300 + 1_500 * random());
+      await writes(10, 50, random);
       member.resume();
       await cluster.ready();
     },
     'a member is cut off from the others': async (random) => {
       cluster.isolate(Math.floor(3 * random()));
-      await sleep(500 + 1_500 * random());
+      await writes(15, 50, random);
       cluster.heal();
       await cluster.ready();
     },
@@ -152,7 +158,7 @@ describe.skipIf(missing)('three replicas on an etcd of three members', () => {
       const writers = new HttpWriters(collection, { writers: 8, keys: 24, seed: SEED, pauseMs: PAUSE_MS });
       closing.push(() => writers.stop());
 
-      const faults = Object.entries(faultsOf(stage));
+      const faults = Object.entries(faultsOf(stage, writers));
       const endMs = performance.now() + LONG_MS;
       const counts: Record<string, number> = {};
       for (let round = 0; round === 0 || performance.now() < endMs; round++) {
