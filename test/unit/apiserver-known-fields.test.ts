@@ -115,7 +115,9 @@ describe('the fields of a kind', () => {
       selfLink: '',
     };
     expect(unknown(schemaOf(kind), { metadata, spec: { a: 1 } })).toEqual([
-      ...['metadata.lables', 'metadata.ownerReferences[0].foo', 'metadata.managedFields[0].any'],
+      'metadata.lables',
+      'metadata.ownerReferences[0].foo',
+      'metadata.managedFields[0].any',
     ]);
   });
 
