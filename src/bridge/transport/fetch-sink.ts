@@ -101,14 +101,14 @@ export class FetchSink implements Sink, Outbound {
   }
 }
 
-/** Ends a session with its request. */
-export function endWith({ signal }: Request, session: Served, sink: FetchSink): void {
+/** Ends a session with its request, and keeps that: on Node, the signal of a request that was collected never aborts. */
+export function endWith(request: Request, session: Served, sink: FetchSink): void {
   const onAbort = (): void => {
     session.gone();
     // Most hosts cancel the body in this same turn. For the others, error it, but only then: an error before the cancel is
     // logged.
     queueMicrotask(() => sink.destroy());
   };
-  signal.addEventListener('abort', onAbort, { once: true });
-  session.whenOver(() => signal.removeEventListener('abort', onAbort));
+  request.signal.addEventListener('abort', onAbort, { once: true });
+  session.whenOver(() => request.signal.removeEventListener('abort', onAbort));
 }
