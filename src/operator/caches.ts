@@ -192,6 +192,8 @@ export class KindCaches {
     const typed = toKind(type);
     const informer = new Informer<KubernetesObject>(followed, {
       clock,
+      // An operator that was restarted must not act on a state older than what it did before.
+      consistentList: true,
       // A list need not say of each object what it is; owners and events name it.
       transform: (object) => keep(object.kind && object.apiVersion ? object : { ...typed, ...object }),
       onError: (error) => onError(error, text),

@@ -318,6 +318,30 @@ describe('an operator', () => {
     expect(seen).toEqual([{ apiVersion: 'example.com/v1', kind: 'Order', ...bare }]);
     stopper.abort();
   });
+
+  it('does not begin with a state of the past, such as a cache of the server may have, also if it cannot have a stream', async () => {
+    const { operator, clock } = world();
+    const gone = { metadata: { name: 'a', namespace: 'default', uid: 'u', resourceVersion: '1', finalizers: ['example.com/f'] } };
+    const type = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order', namespaced: true } as const;
+    const source = {
+      resource: () => ({
+        type,
+        list: async ({ resourceVersion }: { resourceVersion?: string } = {}) =>
+          resourceVersion === '0' ? { items: [gone], resourceVersion: '1' } : { items: [], resourceVersion: '9' },
+        watch: async ({ sendInitialEvents }: { sendInitialEvents?: boolean } = {}) => {
+          if (sendInitialEvents) throw new Error('not here');
+          return new Promise<never>(noop);
+        },
+      }),
+    } as never;
+    const seen: string[] = [];
+    const reconcile = ({ key }: { key: string }): void => void seen.push(key);
+    const { operator: running, stopper } = await started(operator({ cluster: source }).controller({ for: type, reconcile }));
+    await clock.advanceAsync(10_000);
+    expect(seen).toEqual([]);
+    expect(running.state.kinds).toMatchObject([{ synced: true, resourceVersion: '9' }]);
+    stopper.abort();
+  });
 });
 
 /** A cluster whose watches of config maps can be held back. */

@@ -108,7 +108,7 @@ describe('a list', () => {
 
 const SETTINGS: MachineSettings = {
   ...{ minMs: 800, maxMs: 30_000, factor: 2, resetMs: 120_000, random: () => 0 },
-  ...{ streamingList: true, pageSize: undefined, internalErrorRetryMs: 0 },
+  ...{ streamingList: true, consistentList: false, pageSize: undefined, internalErrorRetryMs: 0 },
 };
 const FAILED = { kind: 'other', error: undefined, ranMs: 0 } as const;
 

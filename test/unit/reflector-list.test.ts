@@ -22,6 +22,19 @@ describe('the version of a list', () => {
     expect(await rig.stop()).toEqual(CLEAN);
   });
 
+  test('with `consistentList`, first the newest state, in pages, and then as without it', async () => {
+    const rig = new Rig({ consistentList: true });
+    rig.source.toList = [{ ...list('10', 'a'), continue: 'more' }, list('10', 'b'), list('10', 'a')];
+    rig.source.toWatch = [gone()];
+    await rig.start();
+    expect(rig.source.lists.map(({ resourceVersion, limit, continue: token }) => [resourceVersion, limit, token])).toEqual([
+      ['', 500, undefined],
+      [undefined, 500, 'more'],
+      ['10', 0, undefined],
+    ]);
+    expect(await rig.stop()).toEqual(CLEAN);
+  });
+
   test('TestReflectorExpiredExactResourceVersion: if that is refused, the newest, at once and once', async () => {
     const rig = new Rig();
     rig.source.toList = [list('10', 'a'), refusal(410, 'Expired'), list('11', 'b')];

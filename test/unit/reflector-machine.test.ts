@@ -5,7 +5,7 @@ import type { MachineSettings, ReflectorFailureKind } from '../../src/cache/refl
 
 const settings: MachineSettings = {
   ...{ minMs: 800, maxMs: 30_000, factor: 2, resetMs: 120_000, random: () => 0.5 },
-  ...{ streamingList: true, pageSize: undefined, internalErrorRetryMs: 0 },
+  ...{ streamingList: true, consistentList: false, pageSize: undefined, internalErrorRetryMs: 0 },
 };
 const failed = (kind: ReflectorFailureKind, ranMs: number = 0) => ({ kind, error: new Error(kind), ranMs });
 

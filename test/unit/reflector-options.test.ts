@@ -25,6 +25,7 @@ describe('a reflector', () => {
     ...RETRY,
     ['resetMs', -1, 'resetMs'],
     ['streamingList', 'yes', 'streamingList: expected true or false'],
+    ['consistentList', 1, 'consistentList: expected true or false'],
     ['pageSize', 0.5, 'pageSize'],
     ['maxObjects', 0, 'maxObjects'],
     ['maxTotalListBytes', 0, 'maxTotalListBytes'],

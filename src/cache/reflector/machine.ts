@@ -214,12 +214,12 @@ function begin(memory: Memory): MachineStep {
 }
 
 /**
- * Lists the collection: at first any state that the source has at hand, then one not older than the last, and the newest if that
- * cannot be had. A list in pages may cost the source a read of its database, so it is avoided where a cache can answer.
+ * Lists the collection: at first any state that the source has at hand, or the newest; then one not older than the last, and the
+ * newest if that cannot be had. A list in pages may cost the source a read of its database, so it is avoided where a cache can answer.
  */
 function list(memory: Memory): MachineStep {
   const { version, unavailable, paged, settings } = memory;
-  const resourceVersion = unavailable ? '' : version || '0';
+  const resourceVersion = unavailable ? '' : version || (settings.consistentList ? '' : '0');
   const cached = !paged && resourceVersion !== '' && resourceVersion !== '0';
   return {
     state: 'listing',
@@ -229,7 +229,8 @@ function list(memory: Memory): MachineStep {
 
 function listed(memory: Memory, { paged }: Extract<MachineInput, { type: 'listed' }>, nowMs: number): MachineStep {
   well(memory, nowMs);
-  if (paged && !memory.unavailable && memory.version === '') memory.paged = true;
+  const { unavailable, version, settings } = memory;
+  if (paged && !unavailable && version === '' && !settings.consistentList) memory.paged = true;
   return { state: 'listing', action: { do: 'replace' } };
 }
 

@@ -97,6 +97,11 @@ export interface ReflectorOptions<T> extends RetryOptions {
    * source from building a whole list at once.
    */
   readonly streamingList?: boolean | undefined;
+  /**
+   * Whether the first list, too, must be the newest state, as every streaming list is; default false, as in client-go: any state that
+   * the source has at hand, which may be older than what the program saw before it was restarted.
+   */
+  readonly consistentList?: boolean | undefined;
   /** Number of objects per request of a list; 0: all. Default: 500, or all if that lets the source answer from its cache. */
   readonly pageSize?: number | undefined;
   /**
@@ -148,6 +153,7 @@ export const REFLECTOR_NAMES = [
   'labelSelector',
   'fieldSelector',
   'streamingList',
+  'consistentList',
   'pageSize',
   'maxObjects',
   'maxTotalListBytes',
@@ -175,6 +181,7 @@ export function checkRetry(options: RetryOptions, defaultMinMs: number): Checked
 export interface MachineSettings extends Omit<CheckedRetry, 'clock'> {
   readonly resetMs: number;
   readonly streamingList: boolean;
+  readonly consistentList: boolean;
   /** Undefined: as the source needs it. */
   readonly pageSize?: number | undefined;
   readonly internalErrorRetryMs: number;
@@ -198,14 +205,17 @@ export interface ReflectorSettings<T> extends CheckedRetry, MachineSettings {
 /** Checks the options of a reflector, and adds the defaults. */
 export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T> {
   checkOptions(options, [...RETRY_NAMES, ...REFLECTOR_NAMES, 'shouldResync']);
-  const { labelSelector, fieldSelector, streamingList = true, pageSize, onError, onStateChange } = options;
-  if (typeof streamingList !== 'boolean') throw invalid('streamingList', streamingList, 'true or false');
+  const { labelSelector, fieldSelector, streamingList = true, consistentList = false } = options;
+  const { pageSize, onError, onStateChange } = options;
+  for (const [name, value] of Object.entries({ streamingList, consistentList })) {
+    if (typeof value !== 'boolean') throw invalid(name, value, 'true or false');
+  }
   return {
     ...checkRetry(options, 800),
     resetMs: wholeNumber('resetMs', options.resetMs ?? 120_000),
     labelSelector: labelSelector && checkText('labelSelector', labelSelector),
     fieldSelector: fieldSelector && checkText('fieldSelector', fieldSelector),
-    streamingList,
+    ...{ streamingList, consistentList },
     pageSize: pageSize === undefined ? undefined : wholeNumber('pageSize', pageSize),
     maxObjects: wholeNumber('maxObjects', options.maxObjects ?? 1_000_000, 1),
     maxTotalListBytes: wholeNumber('maxTotalListBytes', options.maxTotalListBytes ?? MAX_TOTAL_LIST_BYTES, 1),
