@@ -1,14 +1,15 @@
 // The members of one etcd as one: who is asked next, for how long, and what an answer has to look like.
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, connect as createSocket, type Socket } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
-import { RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
+import { Channel, RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
 import { ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { until } from '../eventually.ts';
 import { type Answers, type FakeCall, FakeEtcd, header, range, STATUS, status, watchResponse } from './fake-etcd.ts';
+import { macrotask } from './support.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -148,6 +149,44 @@ describe('requests and members', () => {
     clock.advance(500);
     expect(await reading).toBe('7');
   });
+});
+
+it('a session that is closed in the tick in which it is connected throws nothing that nobody catches', async () => {
+  const { url } = await fake();
+  const uncaught: unknown[] = [];
+  const onUncaught = (error: unknown): void => void uncaught.push(error);
+  const others = process.listeners('uncaughtException');
+  process.removeAllListeners('uncaughtException').on('uncaughtException', onUncaught);
+  closing.push(async () => {
+    process.removeListener('uncaughtException', onUncaught);
+    for (const each of others) process.on('uncaughtException', each);
+  });
+  let isConnected = false;
+  const createConnection = (): Socket => {
+    const socket = createSocket(Number(new URL(url).port), '127.0.0.1');
+    // After the listener of the session, which is told that it is connected in the next tick.
+    queueMicrotask(() =>
+      socket.once('connect', () => {
+        isConnected = true;
+        channel.close();
+      }),
+    );
+    return socket;
+  };
+  const channel = new Channel({
+    ...{ endpoints: [url], user: undefined, password: undefined, clock: new FakeClock(), random: () => 1 },
+    ...{
+      tls: { createConnection },
+      requestTimeoutMs: 1_000,
+      connectTimeoutMs: 1_000,
+      keepAliveMs: 1_000,
+      maxResponseBytes: 1_000,
+    },
+  });
+  expect(await channel.ask(RANGE, new Uint8Array())).toMatchObject({ failure: { message: 'closed' } });
+  await until(() => isConnected);
+  await macrotask();
+  expect(uncaught).toEqual([]);
 });
 
 describe('what answers', () => {

@@ -383,7 +383,8 @@ class Connection {
     };
     session.on('connect', () => {
       stopClock();
-      session.setLocalWindowSize(SESSION_WINDOW_BYTES);
+      // It may have been destroyed since it was connected, within the same tick.
+      if (!session.destroyed) session.setLocalWindowSize(SESSION_WINDOW_BYTES);
     });
     session.on('goaway', forget);
     session.on('error', forget);
