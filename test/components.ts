@@ -1,5 +1,6 @@
 // What some tests need and npm does not install. If it is missing, its tests skip; with REQUIRE_COMPONENTS=1 they fail instead.
 import { existsSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import {
   builtBinary,
@@ -111,7 +112,7 @@ export const COMPONENTS: readonly Component[] = [
   // The runtime has it or not: .ci/run has a step on a Node that has.
   {
     name: 'node:sqlite',
-    path: process.getBuiltinModule?.('node:sqlite') ? process.execPath : '',
+    path: isBuiltin('node:sqlite') ? process.execPath : '', // to load it is to be warned of it
     remedy: 'Node 22.13 or newer: npx -p node@22 node node_modules/vitest/vitest.mjs run sqlite',
   },
 ];
