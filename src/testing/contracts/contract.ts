@@ -34,7 +34,7 @@ export interface ContractCase {
   run<E>(open: () => WatchSubject<E>): Promise<void>;
 }
 
-/** The cases of a contract by name: what each does, and the trait that it needs, if it does. */
+/** The cases of a contract by name: what each does, and the trait that it needs, if any. */
 export type Runs<Trait, Run> = Readonly<Record<string, Run | Needing<Trait, Run>>>;
 
 interface Needing<Trait, Run> {

@@ -77,7 +77,7 @@ export const WRITES: readonly StorageCase[] = storageCases({
     }
     const later = `${BigInt(versionOf(second)) + 1_000_000n}`;
     await expectRefused(storage.get('a', { resourceVersion: later }), '410 Expired', 'a version that it cannot have given');
-    await expectRefused(storage.get('a', { resourceVersion: 'x' }), '400 BadRequest', 'a version that is none');
+    await expectRefused(storage.get('a', { resourceVersion: 'x' }), '400 BadRequest', 'an invalid version');
     expectSame(await storage.get('none'), undefined, 'what is not there');
   },
 
@@ -282,7 +282,7 @@ export const UPDATES: readonly StorageCase[] = storageCases({
     const first = await storage.create('a', thing('a', 1));
     await set(storage, 'a', 10);
     expectSame(contentOf(await storage.update('a', plusOne, { cached: first })), 'a=11', 'the answer with an old hint');
-    // What `change` throws because of an old hint is not the result.
+    // An error that `change` throws because of an old hint is not the result.
     const picky = (current: StoredThing): StoredThing => {
       if (current.spec?.n === 1) throw new Error('that is old');
       return plusOne(current);
