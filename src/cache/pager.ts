@@ -95,7 +95,7 @@ export async function readAll<T>(source: ListWatcher<T>, options: Pages<T>): Pro
       return { items: whole.items, resourceVersion: whole.resourceVersion, paged: true };
     }
     const next = page.continue;
-    if (next && (next === token || next === seen)) throw new WatchError('INVALID_FRAME', 'the server repeated a continue');
+    if (next && (next === token || next === seen)) throw new WatchError('INVALID_FRAME', 'the server repeated a continue token');
     check(page);
     for (const item of page.items) items.push(item);
     token = next;

@@ -75,9 +75,9 @@ ${POLICY_LINES}
   --drain SECONDS    how long clients have at the end to take their queued events, default 5
 
 At the end of stdin, and on SIGINT, SIGTERM or SIGHUP, clients get their queued events, and then their streams end. After a
-signal, clients are also told to reconnect within 5 s. A second signal exits at once. To let it outlive the terminal, start it
-with setsid; nohup has no effect on Node. A client that takes nothing for 30 s while bytes wait for it is cut, whatever the
-policy.
+signal, clients are also told to reconnect within 5 s. A second signal exits at once. To let the server outlive the terminal,
+start it with setsid; nohup has no effect on Node. A client that takes nothing for 30 s while bytes wait for it is cut,
+whatever the policy.
 
 Exit codes: 0 end; 1 stdin could not be read, or output not written; 2 invalid usage, or cannot listen on this host or port.
 `;
@@ -173,7 +173,7 @@ does not use the network.
 
 Options
   --kind KIND        the kind, such as Website. Default: NAME without -operator, as in Website
-  --group GROUP      the group of the kind: a domain name that is yours. Default example.com
+  --group GROUP      the group of the kind: a domain name that you own. Default example.com
 
 Exit codes: 0 end; 1 the files or the output could not be written; 2 invalid usage, or the folder is not empty.
 `;
@@ -204,7 +204,7 @@ Reads CustomResourceDefinitions and OpenAPI v3 documents from files of YAML or J
 such files of a folder; or the OpenAPI v3 documents of a server: the one at the URL, or the cluster in your kubeconfig. YAML
 needs the package yaml.
 
-For each kind, it writes an interface with its documentation, interfaces for the objects inside of it, and a constant that
+For each kind, it writes an interface with its documentation, interfaces for the objects inside it, and a constant that
 names the kind, for an operator or a cluster of watchmux. The same input always gives the same bytes.
 
 Options
@@ -282,8 +282,8 @@ Operation
 On SIGINT or SIGTERM, /readyz fails, running requests are answered, watches end one after the other, and the exit code is
 0; or 1, if the disk has failed. A second signal exits at once.
 
-The files of tokens, certificates, keys and the password are read again when they change, within 5 s, and on SIGHUP, which
-does not end the server. A file that has become invalid is reported on stderr, and what was read before remains in use.
+Files with tokens, certificates, keys and the password are read again within 5 s of a change, and on SIGHUP, which does not
+end the server. If a file has become invalid, that is reported on stderr, and its last valid content remains in use.
 
 Exit codes: 0 end; 1 the storage failed; 2 invalid usage, cannot open the storage, or cannot listen on this host or port.
 `;

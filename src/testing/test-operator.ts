@@ -4,7 +4,7 @@
  *
  *     test writes ---> ApiServer ---> informers ---> queues ---> reconcile ---> ApiServer ---> ...
  *        ^                                                          |
- *        '------- settled(): none of this is going on, and no cache lags <--'             advance(ms): then the clock goes on
+ *        '------- settled(): none of this is going on, and no cache lags <--'            advance(ms): then the clock goes on
  *
  * - **What is waited for?** Turns of the event loop, in each of which everything that can proceed does: nothing here is behind
  *   a socket. If a reconcile waits for something else, such as a file, so does the test.

@@ -105,7 +105,7 @@ const OVERVIEW = overview({
     ['delivered', 'delivered', 'Events handed to connections, in total'],
     ['sent', 'sent', 'Bytes of events handed to connections, in total'],
     ['dropped', 'dropped', 'Events that clients did not get, in total, not counting those that they recovered'],
-    ['recovered', 'recovered', 'Events that did not fit in a queue, but that clients got after all when they resumed'],
+    ['recovered', 'recovered', 'Events that did not fit in a queue, but that clients received after all, when they resumed'],
     ['resumes', 'resumes', 'Clients that have reconnected and resumed'],
     ['cut', 'cut', 'Clients that the server has cut'],
     ['refused', 'refused', 'Requests that the server has refused'],

@@ -2,8 +2,8 @@
  * The detail of one object, in a drawer: its live content, its history, its events, and what can be done with it.
  *
  *     toggle(ref) --> ObjectFollower --states--> ObjectHistory --> HistoryView
- *                                         |----> TextView: as text, with the latest changes '----> EditView, DeleteDialog -->
- *                                         writes
+ *                                         |----> TextView: as text, with the latest changes
+ *                                         '----> EditView, DeleteDialog --> writes
  *
  * Nothing but the user discards unsaved text: the drawer stays open while there is any.
  */
