@@ -42,8 +42,8 @@ const FOLD_SOON = 256;
  * Invariants
  * - delivered + dropped + queued = distributed since watch(), after the filter (**Counted**).
  * - Standing: the log keeps everything from `position` on, and the watcher is in the set of laggards or at the gate. Judged: the log
- *   keeps nothing for it, except what its policy retains. Over: no set, no listener and no publisher references it any more. The set
- *   that holds the watcher shows which of the three it is.
+ *   keeps nothing for it, except what its policy retains. Over: no set, no listener and no publisher references it any longer.
+ *   The set that holds the watcher shows which of the three it is.
  * - kept.length <= capacity + claims. While `missed` lost events have not been reported, the log's next event is set aside
  *   together with their number: a stretch that is read straight from the log has no gap before it.
  * - A filter sees each event once, in order, in `passes` and nowhere else.

@@ -247,7 +247,7 @@ export interface Link<E> {
  *     watcher p: [own fold] -> link 1 -> link 2 -> link 3 -> the log from `position` on
  *     watcher q:          [own fold] ------^
  *
- * When no laggard starts at a link any more, it is merged into the link before, so there are never more links than laggards.
+ * When no laggard starts at a link any longer, it is merged into the link before, so there are never more links than laggards.
  * Watchers that fall behind together also have the same unseen events at that moment: the first folds them, the others share
  * that.
  */

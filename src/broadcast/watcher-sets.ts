@@ -148,7 +148,7 @@ export class WaitingReaders {
   #scheduled: boolean = false;
   readonly #onDue: (readers: WaitingReaders) => void;
 
-  /** @param onDue is called when a watcher is to be served: it must have `serve` called at the end of the turn. */
+  /** @param onDue is called when a watcher must be served: it must have `serve` called at the end of the turn. */
   constructor(onDue: (readers: WaitingReaders) => void) {
     this.#onDue = onDue;
   }

@@ -275,7 +275,7 @@ type Within = Pick<ResourceClient, 'type' | 'namespace'>;
 export function placeOf(within: Within, text: string): NamespacedName {
   if (typeof text !== 'string') throw invalid('name', text, 'a name, or "namespace/name"');
   const { namespace, name } = splitKey(text);
-  segment('name', name); // an empty one would mean the whole collection
+  segment('name', name); // an empty name would mean the whole collection
   return placed(within, { namespace, name }, text);
 }
 

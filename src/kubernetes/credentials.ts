@@ -185,9 +185,9 @@ function escaped(name: string): string {
 }
 
 /**
- * What each request to a cluster needs: who asks, whom to trust, and a connection. The configuration is consulted before every
- * request, because tokens and certificates change while a program runs: files are replaced, exec plugins issue new ones.
- * Requests that start together ask once, so that a plugin does not run for each of them.
+ * What each request to a cluster needs: an identity, trusted certificates, and a connection. The configuration is consulted
+ * before every request, because tokens and certificates change while a program runs: files are replaced, exec plugins issue new
+ * ones. Requests that start together ask once, so that a plugin does not run for each of them.
  *
  * After a 401, the configuration drops what it keeps, and is asked again. Only different credentials are worth a second try.
  *
@@ -201,7 +201,7 @@ function escaped(name: string): string {
  */
 const IDLE_MS = 60_000;
 
-/** The options of a request that say who asks, and whom to trust. */
+/** The options of a request that give its identity, and whom to trust. */
 const IDENTITY = ['ca', 'cert', 'key', 'pfx', 'passphrase', 'servername', 'rejectUnauthorized', 'auth'] as const;
 
 export class Credentials {

@@ -72,7 +72,7 @@ export function controllerOf(object: KubernetesObject): OwnerReference | undefin
 }
 
 /**
- * Returns a function that maps an object to the key of its controller, if that is of this kind, of whatever version; with
+ * Returns a function that maps an object to the key of its controller, if that is of this kind, in any version; with
  * `controller: false` to the keys of all its owners of this kind.
  *
  *     watches: [{ kind: PODS, keysOf: ownersOf({ apiVersion: 'batch/v1', kind: 'Job' }, { controller: false }) }]

@@ -419,7 +419,7 @@ interface PollOptions<T> {
 
 /**
  * Asks repeatedly, one request at a time. The pause doubles after each failure, up to its limit; an answer resets it. `stop`
- * aborts the current request; after that nothing is asked, called or scheduled any more.
+ * aborts the current request; after that nothing is asked, called or scheduled.
  */
 export class Poller<T> {
   private readonly options: PollOptions<T>;

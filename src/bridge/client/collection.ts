@@ -35,13 +35,13 @@ export interface CollectionOptions<T> extends ViewOptions<T>, SharedOptions<Watc
 
 /** What a collection shows. */
 export interface Items<T> {
-  /** The objects in order. The same array until one of them changes; an object is the same until it changes itself. */
+  /** The objects in order. The array stays the same until one of them changes, and an object until it changes itself. */
   readonly items: readonly T[];
-  /** How many objects the selector lets through, beyond `limit`, too. */
+  /** How many objects the selector lets through, including those beyond `limit`. */
   readonly total: number;
   /** The object with this key, if the selector lets it through. */
   readonly get: (key: string) => T | undefined;
-  /** Whether the state of the source is in it; see {@link Folded}. Stays true while the connection is away. */
+  /** Whether the items contain the source's state; see {@link Folded}. Stays true while the connection is lost. */
   readonly ready: boolean;
   /** The error that `key`, `selector` or `sort` threw. */
   readonly error?: unknown;

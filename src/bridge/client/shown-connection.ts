@@ -34,7 +34,7 @@ export interface ConnectionState {
   readonly status: ConnectionStatus;
   /** Why it is not `live`, if that is known. Its `message` is in the server's words. */
   readonly error?: Status | Error | undefined;
-  /** Connects at once, also after `signed out` and `gone`. What is shown stays until the new connection has the whole state. */
+  /** Connects at once, even after `signed out` and `gone`. What is shown stays until the new connection has the whole state. */
   readonly reconnect: () => void;
 }
 

@@ -88,7 +88,7 @@ export abstract class StoreFold<E extends WatchEvent> implements FeedReader<E> {
 
   /** The events start over: what follows belongs to a new state, which is not shown yet. */
   protected abstract begin(): void;
-  /** What has come since `begin` is the state. */
+  /** What has arrived since `begin` is now the state. */
   protected abstract commit(): void;
   /** May throw what a function of the user throws. */
   protected abstract apply(event: E): void;

@@ -142,7 +142,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     // applies.
     if (this.state !== 'open' || this.#blocked) return;
     const idleTimeoutMs = this.#idleTimeoutMs;
-    // Whoever looks at a page should not have to wait for long. A new connection shows whether the server can be reached.
+    // Users should not have to wait long. A new connection shows whether the server can be reached.
     const asks = this.#settings.idleTimeoutMs === undefined && this.#machine.position && isShown();
     this.#expect(asks ? ASK_SHARE * idleTimeoutMs : idleTimeoutMs, asks ? () => this.reconnect() : undefined);
   }

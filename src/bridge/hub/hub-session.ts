@@ -21,7 +21,7 @@
  * Invariants
  * - After a flush, the sink is under backpressure, or the cursor has been read to its end, or a snapshot holds it back.
  * - `delivered + dropped + queued` is the number of events accepted for this client since it connected, including missed ones.
- * - After `over`, no promise of the session is pending, its watch has been returned, and the sink is not called any more.
+ * - After `over`, no promise of the session is pending, its watch has been returned, and the sink is no longer called.
  */
 
 import { isErrorEvent, toExpired, type WatchEvent } from '../../watch/event.ts';
@@ -379,7 +379,7 @@ export interface HubSessionHost {
   readonly bookmarkIntervalMs: number;
   /** How a completed stream ends. Each call may return a different delay. */
   endOfStream(): { readonly how: Ending; readonly retryMs: number | undefined };
-  /** The session has no room any more. */
+  /** The session's connection is full. */
   behind(session: HubSession): void;
   /** The session has room again and should be flushed soon. */
   ready(session: HubSession): void;

@@ -36,7 +36,7 @@ interface GuardedSocket extends Outbound, Answering {
 const guards: WeakMap<object, AnswerGuard> = new WeakMap();
 
 /**
- * Cuts a client that takes nothing of an answer for one interval of the timer. Our own streams have a guard of their own, which
+ * Cuts a client that takes none of an answer for one interval of the timer. Our own streams have a guard of their own, which
  * reports it. Does nothing in Bun, which does not show how much is waiting.
  */
 export function guardAnswer(answer: WholeHttpAnswer, timer: SharedTimer | undefined): void {

@@ -69,7 +69,7 @@ interface JoinOptions<T> {
 
 const DEFAULT_CAPACITY = 1_000;
 
-/** What is to be stored: user code has accepted it. */
+/** An object to store, which user code has accepted. */
 interface Accepted<T> {
   readonly object: T;
   readonly examined: unknown;

@@ -238,7 +238,7 @@ export class Store<T> implements ReflectorStore<T> {
     if (this.#objects.delete(key)) this.changed(key, undefined);
   }
 
-  /** Calls user code for an object that is to be stored. May throw: nothing has changed yet. */
+  /** Calls user code for an object before it is stored. May throw: nothing has changed yet. */
   protected examine(_object: T): unknown {
     return undefined;
   }

@@ -141,7 +141,7 @@ interface GetWork {
   readonly source: TableCollection;
   readonly printer: Printer;
   readonly output: Output;
-  /** Aborts when nobody reads the output any more. */
+  /** Aborts when the output is no longer read. */
   readonly signal: AbortSignal;
 }
 

@@ -84,7 +84,7 @@ export class Reloads {
 
 const NAME = /^[\w.@:-]{1,100}$/;
 
-/** Who has which token. Only hashes of tokens are kept: the time of a look-up does not reveal how much of a token is right. */
+/** Names by token. Only hashes of tokens are kept, so the time of a look-up does not reveal how much of a token is right. */
 export class Tokens {
   private readonly names: Map<string, string> = new Map();
 

@@ -13,7 +13,7 @@ export function pascal(text: string): string {
 
 const constantCase = (text: string): string => text.replace(/[^A-Za-z0-9]+/g, '_').toUpperCase();
 
-/** What is to be named. */
+/** Something that needs a name. */
 interface Versioned {
   readonly group: string;
   readonly version: string;

@@ -229,7 +229,7 @@ function lock(): void {
   follower.stop();
   detail.pause();
   detail.dropQuestion();
-  if (arrived) history.add('Signed out: the server does not accept the token any more.', 'loss');
+  if (arrived) history.add('Signed out: the server no longer accepts the token.', 'loss');
   line.show('off', arrived ? 'signed out' : 'a token is needed');
   token.show(access.hasToken);
 }

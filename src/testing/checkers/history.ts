@@ -116,9 +116,9 @@ export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
     'No key of a work queue is processed by two workers at once; every add before shutdown is followed by a run that starts after it.',
   Linearizable:
     'Each write, read and refusal of an object takes effect at one moment between its call and its answer, in one order for all.',
-  Fair: "While a client's request waits, the server works no longer for any other client than for that one, except for one piece each.",
+  Fair: "While a client's request waits, the server spends no more time on any other client than on that one, except for one piece each.",
   Owned:
-    "After any sequence of applies, updates and patches, fields, owners and conflicts equal upstream's: what a manager applies or changes is its own, what others own changes only by force or with a conflict, and what nobody applies any more is removed.",
+    "After any sequence of applies, updates and patches, fields, owners and conflicts equal upstream's: what a manager applies or changes is its own, what others own changes only by force or with a conflict, and what nobody applies any longer is removed.",
   Consistent: 'A cache at version v holds exactly what the source held at v.',
   Monotonic: 'A cache, a list and a watch never go back in version.',
   Fresh:

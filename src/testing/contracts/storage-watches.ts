@@ -226,7 +226,7 @@ export const WATCHES: readonly StorageCase[] = storageCases({
     abort.abort(reason);
     expectThat((await pending).done === true, 'the end', await pending);
     await set(storage, 'a', 1);
-    expectThat((await watch.next()).done === true && watch.stopped, 'the end for ever', watch.stopped);
+    expectThat((await watch.next()).done === true && watch.stopped, 'the end forever', watch.stopped);
   },
 
   'RunOptionalTestProgressNotify: requestProgress sends a BOOKMARK of the current version after the events up to it': async ({

@@ -214,8 +214,8 @@ interface SourcePagesLimits {
  *     client a      ^ after 200: the rest of page 0, then page 1 ...
  *     client b              ^ after 300: the rest of page 1: no read
  *
- * What is kept is valid for as long as the hub can continue in the stream. Once it has started over elsewhere, all pages are
- * dropped; not earlier, because until then it is not known how much of the stream is lost.
+ * The pages are valid while the hub can continue in the stream. Once it has started over elsewhere, all pages are dropped; not
+ * earlier, because until then it is not known how much of the stream is lost.
  */
 export class SourcePages {
   private readonly source: HubSource;

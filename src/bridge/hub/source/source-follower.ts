@@ -158,7 +158,7 @@ export class SourceFollower {
   private error: unknown = undefined;
   private connected: boolean = false;
   private stopped: boolean = false;
-  /** The stream is to be asked again: the current request came too early. */
+  /** The stream must be asked again: the current request came too early. */
   private isAskedAgain: boolean = false;
   private attempt: AbortController = new AbortController();
   private wake: (() => void) | undefined = undefined;

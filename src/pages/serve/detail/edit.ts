@@ -186,9 +186,7 @@ export class EditView {
     if (this.target !== target || !hasMembers(now)) return;
     const { changes, more } = toEntry({ what: 'changed', at: undefined, before: target.object, after: now });
     const version = versionOf(now);
-    this.showOther(
-      `Version ${visible(version)} is there now. ${plural(changes.length + more, 'change')} since the text was begun:`,
-    );
+    this.showOther(`Version ${visible(version)} is the current one. ${plural(changes.length + more, 'change')} since you began:`);
     changeList(changes, more, byId<HTMLUListElement>('edit-differences'));
     this.theirs.show(withoutManagers(now), { format: target.format });
     byId('edit-theirs').hidden = false;
@@ -201,16 +199,13 @@ export class EditView {
   private rebase(target: EditTarget, object: Members): void {
     const text = withVersion(this.area.value, { from: versionOf(target.object), to: versionOf(object) });
     if (text === undefined) {
-      this.report(
-        `The text has no resourceVersion ${versionOf(target.object)} any more: write ${versionOf(object)} yourself.`,
-        [],
-      );
+      this.report(`The text no longer has resourceVersion ${versionOf(target.object)}: write ${versionOf(object)} yourself.`, []);
       return;
     }
     this.area.value = text;
     this.target = { ...target, object };
     this.showOther();
-    this.report(`The text is for version ${versionOf(object)} now. What has changed meanwhile is lost if it is saved.`);
+    this.report(`The text is for version ${versionOf(object)} now. Saving it overwrites what has changed meanwhile.`);
     this.tell();
     this.area.focus();
   }

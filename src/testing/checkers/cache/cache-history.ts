@@ -43,8 +43,8 @@ export type SourceStep =
   | { readonly step: 'expired'; readonly version: string }
   /**
    * A new life of it begins, for example after a restore from a copy: it holds this state, at a version greater than all
-   * before. This life has never given a version between `since` and that one; whoever has such a version got it from the other
-   * life.
+   * before. This life has never given a version between `since` and that one; anyone who has such a version got it from the
+   * other life.
    */
   | { readonly step: 'restored'; readonly since: string; readonly version: string; readonly state: CacheState }
   /** All faults have stopped, nothing has changed since, and the time of one backoff and one relist has passed. */
