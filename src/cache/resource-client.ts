@@ -154,7 +154,7 @@ export interface DeleteCollectionOptions extends Pick<DeleteOptions, 'dryRun' | 
   readonly fieldSelector?: string | undefined;
 }
 
-/** The wanted and the actual number of replicas: the subresource `scale` of any kind. Upstream: `autoscaling/v1` `Scale`. */
+/** The desired and the actual number of replicas: the subresource `scale` of any kind. Upstream: `autoscaling/v1` `Scale`. */
 export interface Scale extends KubernetesObject {
   readonly spec?: { readonly replicas?: number | undefined } | undefined;
   readonly status?: { readonly replicas: number; readonly selector?: string | undefined } | undefined;

@@ -1,7 +1,7 @@
 /** The conditions of an object: what a controller reports about it, and since when. Upstream: `api/meta`. */
 import type { KubernetesObject } from '../cache/object.ts';
 
-/** Something that has been true, false or unknown since some time. Upstream: `metav1.Condition`. */
+/** Something that is true, false or unknown, and since when. Upstream: `metav1.Condition`. */
 export interface Condition {
   /** Such as `Ready`. Unique within the object. */
   readonly type: string;

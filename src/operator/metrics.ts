@@ -163,7 +163,7 @@ const QUEUES: readonly Row[] = [
   [
     'histogram',
     'work_duration_seconds',
-    'How long keys were processed, including until the caches had what was written.',
+    'How long keys were processed, including the wait until the caches had what was written.',
     ({ worked }) => worked,
   ],
   [

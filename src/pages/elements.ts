@@ -36,7 +36,7 @@ export function say(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Copies a text. Over HTTP, only this machine has `navigator.clipboard`. */
+/** Copies a text. Over HTTP, `navigator.clipboard` exists only on localhost. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
