@@ -55,7 +55,7 @@ const NAMES = [
 
 const RESYNC_MS = 36_000_000;
 
-/** How many consecutive conflicts of a key are reported: so many are not an accident. */
+/** After this many consecutive conflicts of a key, one is reported: so many are not an accident. */
 const TOLD_RACES = 10;
 
 type AnySource = SourceOptions<KubernetesObject>;

@@ -142,12 +142,12 @@ const TXNS: readonly BackendCase[] = backendCases({
     const first = await rig.txn('a', '0', 1);
     if (!first.succeeded) throw new Error('backend contract: expected a put of a new key to succeed');
     expectSame(versionOf(first.object), first.revision, 'the version of what was put');
-    expectSame(await rig.get('a'), `a=1@${first.revision}`, 'what is there');
+    expectSame(await rig.get('a'), `a=1@${first.revision}`, 'what is stored');
     expectSame(await rig.backend.revision(), first.revision, 'the revision');
     const second = await rig.txn('a', '0', 2);
     if (second.succeeded) throw new Error('backend contract: expected a put of a key that is taken to fail');
     expectSame([second.current?.key, contentOf(second.current?.object)], [`${rig.prefix}a`, 'a=1'], 'what it is told');
-    expectSame(await rig.get('a'), `a=1@${first.revision}`, 'what is there');
+    expectSame(await rig.get('a'), `a=1@${first.revision}`, 'what is stored');
   },
 
   'a put and a delete happen only if the version is the expected one': async (rig) => {
@@ -167,7 +167,7 @@ const TXNS: readonly BackendCase[] = backendCases({
     const put = await rig.set('a', 2);
     const gone = await rig.txn('a', put);
     expectThat(gone.succeeded && isBelow(put, gone.revision), 'a delete at a later revision', gone);
-    expectSame([await rig.get('a'), await rig.state()], ['nothing', 'b=1'], 'what is there');
+    expectSame([await rig.get('a'), await rig.state()], ['nothing', 'b=1'], 'what is stored');
     expectSame((await rig.txn('a', '0', 3)).succeeded, true, 'a put after a delete');
   },
 
