@@ -132,8 +132,8 @@ export interface ReconcileOutcome {
 type Sources<Types extends readonly unknown[]> = { [At in keyof Types]: KindName<Types[At]> | SourceOptions<Types[At]> };
 
 /**
- * A controller of an operator. `T` is the type that it reconciles; those that it owns and watches are inferred: see {@link
- * controller}.
+ * A controller of an operator. `T` is the type that it reconciles; those that it owns and watches are inferred: see
+ * {@link controller}.
  */
 export interface OperatorControllerOptions<
   T extends KubernetesObject = KubernetesObject,
@@ -141,8 +141,8 @@ export interface OperatorControllerOptions<
   Watched extends readonly unknown[] = readonly unknown[],
 > {
   /**
-   * The name in logs and metrics; unique in its operator. Default: the plural of the kind it is `for`; if that is `{
-   * apiVersion, kind }`, the kind in lower case.
+   * The name in logs and metrics; unique in its operator. Default: the plural of the kind it is `for`; if that is
+   * `{ apiVersion, kind }`, the kind in lower case.
    */
   readonly name?: string | undefined;
   /** The kind whose objects are reconciled. */

@@ -5,8 +5,8 @@
  *     createOrUpdate   read or create, mutate, compare, write  409: read again and mutate that
  *     updateStatus     mutate, compare, write the status       409: read again and mutate that
  *
- * An attempt fails with a conflict only if another's write succeeded, so there is no pause between attempts. After {@link
- * MAX_ATTEMPTS}, it gives up with an error that is still a conflict.
+ * An attempt fails with a conflict only if another's write succeeded, so there is no pause between attempts. After
+ * {@link MAX_ATTEMPTS}, it gives up with an error that is still a conflict.
  */
 import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../cache/object.ts';
 import { type PatchOptions, placeOfObject, type ResourceClient, type WriteOptions } from '../cache/resource-client.ts';
