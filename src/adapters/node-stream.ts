@@ -62,7 +62,7 @@ export function fromReadable<E>(readable: Readable): Watch<E> {
   });
   readable.on('readable', onReadable);
   const read = (): E | undefined => readable.read() ?? undefined;
-  // What the source has added during our own reads of this turn. A source that does so at every read would never end a batch.
+  // What the source has added during our own reads in this turn. A source that does so at every read would never end a batch.
   let added = 0;
   const poll = (): E | undefined => {
     const { readableLength: held, readableObjectMode: inObjects } = readable;

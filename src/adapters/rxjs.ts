@@ -33,10 +33,10 @@ export interface Watchable<E extends WatchEvent, Plain = E> {
  *
  * A `prefix` arrives before `subscribe` returns, everything else in a later turn. The end of the watch completes the observable.
  * The ERROR event of a watch that was cut is a value. An error of the watch becomes an error notification, and so does whatever
- * `broadcaster.watch` throws: CLOSED, INVALID_ARGUMENT, the reason of an aborted signal. If an observer throws, RxJS reports that
- * and goes on; nobody else is affected. A subscription that begins within the event in which another one of this observable ends, as
- * with `retry` or `repeat`, continues with its queue, unless `prefix`, `replay` or `after` say where it begins. Only `watch` is used, so a wrapper around a broadcaster, such as a test's
- * `HistoryRecorder`, can also be observed.
+ * `broadcaster.watch` throws: CLOSED, INVALID_ARGUMENT, the reason of an aborted signal. If an observer throws, RxJS reports
+ * that and goes on; no other observer is affected. A subscription that begins within the event in which another one of this
+ * observable ends, as with `retry` or `repeat`, continues with its queue, unless `prefix`, `replay` or `after` say where it
+ * begins. Only `watch` is used, so a wrapper around a broadcaster, such as a test's `HistoryRecorder`, can also be observed.
  */
 export function observe<E extends WatchEvent, Plain = E>(
   broadcaster: Watchable<E, Plain>,
@@ -87,8 +87,8 @@ interface Place<E> {
 }
 
 /**
- * The subscriptions of one observable. One that ends within one of its own events may be followed at once by another, as `retry`
- * and `repeat` do it: that one continues in its place. A `Subject`, too, would go on with the next event.
+ * The subscriptions of one observable. One that ends within one of its own events may be followed at once by another, as with
+ * `retry` and `repeat`, which then continues in its place. A `Subject`, too, would go on with the next event.
  *
  *     event ---> observer ---> error, complete, unsubscribe ---> left ---> subscribe, before the observer returns: continues there
  *                                                                  '-----> otherwise: the watch is returned
@@ -138,7 +138,10 @@ class Subscriptions<E> {
   }
 }
 
-/** Delivers what is queued now, and nothing that comes meanwhile: an observer that publishes must not keep `subscribe` from returning. */
+/**
+ * Delivers what is queued now, but nothing that arrives meanwhile: an observer that publishes must not keep `subscribe` from
+ * returning.
+ */
 function deliverQueued<E>(watch: Watch<E>, subscriber: Subscriber<E>, deliver: (event: E) => void): void {
   try {
     for (let left = watch.queued; left > 0 && !subscriber.closed; left--) {
@@ -152,7 +155,7 @@ function deliverQueued<E>(watch: Watch<E>, subscriber: Subscriber<E>, deliver: (
 }
 
 async function deliverBatches<E>(place: Place<E>, subscriber: Subscriber<E>, deliver: (event: E) => void): Promise<void> {
-  if (place.at < place.batch.length) await null; // everything but a prefix comes in a later turn
+  if (place.at < place.batch.length) await null; // everything but a prefix arrives in a later turn
   try {
     // Not `for await`: leaving it would end a watch that another subscription continues with.
     const batches = place.watch.batches();
@@ -194,7 +197,7 @@ const INCOMING = 10_000;
  *
  * An observable cannot be made to wait, so `wait` here means to lose nothing or to fail. `capacity` + `incoming` events are held.
  * At the next event it unsubscribes, and after all held events a read rejects with OVERLOADED (whose `limit` is that sum). The
- * other policies hold `capacity` events and treat one more as they always do.
+ * other policies hold `capacity` events and treat one more as usual.
  *
  * An error of the observable rejects one read, after the queued events. Its completion ends the watch after the queued events.
  * `stop` and `return` unsubscribe, and so does the event at which `disconnect` cuts the watch.
@@ -234,7 +237,7 @@ class ObservableWatch<E extends WatchEvent> extends Iteration implements Watch<E
     const { capacity = 100, overflow = 'wait' } = options;
     this.limit = wholeNumber('capacity', capacity) + wholeNumber('incoming', incoming);
     const waits = POLICIES[overflow]?.holdsPublisher; // undefined for no policy, which Broadcaster refuses
-    // One queue, not a queue and a line before it: all that is held can be read, and counts.
+    // One queue, not a queue and a line before it: everything held can be read, and counts.
     const broadcaster = new Broadcaster<E>({ ...options, capacity: waits ? this.limit : capacity, incoming: 0, stalledMs: 0 });
     this.broadcaster = broadcaster;
     this.queue = broadcaster.watch({ onGap }) as Watch<E>; // the type of `fromObservable` has the ERROR

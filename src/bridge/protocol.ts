@@ -26,8 +26,8 @@ export const LAST_EVENT_ID = 'last-event-id';
 /** The subprotocol that a WebSocket client offers beside its token, for the server to accept: it never accepts the token. */
 export const SUBPROTOCOL = 'watchmux';
 /**
- * How a subprotocol begins that is a token, in base64url: pages cannot set a WebSocket's headers. Upstream: `websocketauth`, so
- * Kubernetes' servers know it, too.
+ * The prefix of a subprotocol that carries a token, in base64url, because pages cannot set a WebSocket's headers. Upstream:
+ * `websocketauth`, so Kubernetes' servers understand it, too.
  */
 export const BEARER_SUBPROTOCOL = 'base64url.bearer.authorization.k8s.io.';
 
@@ -66,9 +66,9 @@ export interface WatchQuery {
 export const CLOSE_CODES = {
   /** The source ended and the client got its whole queue. */
   complete: 1000,
-  /** The client's `timeoutSeconds` are over. */
+  /** The client's `timeoutSeconds` have passed. */
   timeout: 1000,
-  /** The server goes away, or no longer waits for this client; see {@link toRetryReason}. */
+  /** The server is going away, or no longer waits for this client; see {@link toRetryReason}. */
   goingAway: 1001,
   /** The client sent more in one second than `maxInboundMessagesPerSecond` or `maxInboundBytesPerSecond` allow. */
   flooding: 1008,
@@ -117,7 +117,7 @@ export interface BookmarkOptions {
   initialEventsEnd?: boolean | undefined;
   /** The interval at which more of them follow; default `DEFAULTS.bookmarkIntervalMs`. */
   intervalMs?: number | undefined;
-  /** The server goes away, and this client should reconnect after this time. */
+  /** The server is going away, and this client should reconnect after this time. */
   retryAfterMs?: number | undefined;
 }
 
@@ -145,7 +145,7 @@ export function fromAnnotation(bookmark: Partial<Bookmark>, name: string): numbe
 export const DEFAULTS = {
   /** Events queued per client before its overflow policy applies. */
   capacity: 100,
-  /** The longest event. A little less than the 16 MiB that clients take, because a version, or another type, may be added to it. */
+  /** The longest event. A little less than the 16 MiB that clients accept, because it may get a version, or another type. */
   maxEventBytes: 16_000_000,
   /** Bytes of events queued per client. */
   maxQueuedBytes: 67_108_864,
@@ -171,7 +171,10 @@ export const DEFAULTS = {
   /** Events kept for clients that resume: their number, and their total size. */
   replayItems: 1_000,
   replayBytes: 8_388_608,
-  /** Interval between two BOOKMARK events of a client that asked for them; part of the protocol, see PROTOCOL.md. Most proxies close what is silent for a minute. */
+  /**
+   * Interval between two BOOKMARK events of a client that asked for them; part of the protocol, see PROTOCOL.md. Most proxies
+   * close a connection that is silent for a minute.
+   */
   bookmarkIntervalMs: 30_000,
   /** How long an EventSource is told to wait before it reconnects. */
   retryMs: 2_000,

@@ -1,5 +1,6 @@
 /**
- * The entry point `watchmux/ws`: a hub over WebSocket, one text message per event. Needs no package: of `ws`, it uses types.
+ * The entry point `watchmux/ws`: a hub over WebSocket, one text message per event. Needs no package: it uses only the types of
+ * `ws`.
  *
  *     const server = createServer(createHttpHandler(hub));
  *     attachWebSocket(server, hub);                             // ws://host/watch
@@ -186,7 +187,7 @@ function toInboundLimits(options: WebSocketLimits, clock: Clock): InboundLimits 
   };
 }
 
-/** What a client may send, and how often it is asked for a sign of life. */
+/** What a client may send, and how often it is pinged. */
 type WebSocketLimits = Omit<WebSocketOptions, keyof AdmissionOptions<IncomingMessage>>;
 
 /** The names of the options that only WebSockets have. A record, so that none can be forgotten. */
@@ -217,8 +218,8 @@ class WebSocketServing<I> extends Serving<IncomingMessage, I> {
   }
 
   /**
-   * Lets `authenticate` find a token that came as a subprotocol. Refuses a client that breaks the rules for these, and one whose token
-   * the server of an open WebSocket has accepted as its `protocol`: that sends it back.
+   * Lets `authenticate` find a token that came as a subprotocol. Refuses a client that breaks the rules for these, and one
+   * whose token the server of an open WebSocket has accepted as its `protocol`, which sends it back.
    */
   faultOf({ request, address }: Caller<IncomingMessage>, protocol: string = ''): Status | undefined {
     const fault = takeToken(request.headers);

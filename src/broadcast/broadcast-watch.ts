@@ -37,7 +37,7 @@ export class BroadcastWatch<E> extends Iteration implements Watch<E> {
     return this.#cursor.place;
   }
 
-  /** The view it stands in. Not part of `Watch`, like `tryBatch`: for the bridge. */
+  /** The view it belongs to. Not part of `Watch`, like `tryBatch`: for the bridge. */
   get view(): View<E> {
     return this.#cursor.view;
   }
@@ -50,12 +50,12 @@ export class BroadcastWatch<E> extends Iteration implements Watch<E> {
     return this.#cursor.tryNext();
   }
 
-  /** Like `tryNext`, but takes all queued events. Not part of `Watch`: for the bridge, which looks at many watches in one go. */
+  /** Like `tryNext`, but takes all queued events. Not part of `Watch`: for the bridge, which looks at many watches at once. */
   tryBatch(): readonly E[] | undefined {
     return this.#cursor.tryBatch();
   }
 
-  /** The total size of all that is queued. Not part of `Watch`: for the bridge, whose clients have a limit in bytes. */
+  /** The total size of everything queued. Not part of `Watch`: for the bridge, whose clients have a limit in bytes. */
   sizeOfQueue(sizeOf: (event: E) => number): number {
     return this.#cursor.sizeOfQueue(sizeOf);
   }
@@ -75,7 +75,7 @@ export class BroadcastWatch<E> extends Iteration implements Watch<E> {
 
 /**
  * Garbage-collected watches. The log references the cursor; only the consumer references the handle. When the handle is
- * collected, no one can read any more, so the cursor leaves and a publisher that waited for it continues.
+ * collected, nobody can read any longer, so the cursor leaves and a publisher that waited for it continues.
  *
  *     consumer --> BroadcastWatch --> Cursor <--> log, gate, laggards
  *                  (collected?)  - - -> return()

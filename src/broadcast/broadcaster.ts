@@ -44,11 +44,14 @@ export interface BroadcasterOptions<E> {
    */
   readonly sizeOf?: ((event: E) => number) | undefined;
   /**
-   * How long a `wait` watcher may hold up the publisher before `onError` is called with a TIMEOUT that names it, in milliseconds;
-   * default 60,000. 0: for ever.
+   * How long a `wait` watcher may hold up the publisher before `onError` is called with a TIMEOUT that names it, in
+   * milliseconds; default 60,000. 0: forever.
    */
   readonly stalledMs?: number | undefined;
-  /** Called with that error. What it throws is ignored. Default: `console.error`, once, and when publishing goes on. */
+  /**
+   * Called with that error. Errors that it throws are ignored. Default: `console.error`, once, and again when publishing
+   * continues.
+   */
   readonly onError?: ((error: unknown) => void) | undefined;
   /** Source of time for these. Default: the host's. */
   readonly clock?: Clock | undefined;
@@ -158,7 +161,7 @@ export const UNLIMITED: number = Number.MAX_SAFE_INTEGER;
 
 const ACCEPTED: Promise<void> = Promise.resolve();
 
-/** Returns the inside of a broadcaster. Not exported from the package: for the bridge, which keeps no events of its own. */
+/** Returns the internals of a broadcaster. Not exported from the package: for the bridge, which keeps no events of its own. */
 export function muxOf<E>(broadcaster: { publish(event: E): Promise<void> }): Mux<E> {
   return insides.get(broadcaster) as Mux<E>;
 }
@@ -173,7 +176,7 @@ const insides: WeakMap<object, object> = new WeakMap();
  * - **Joining**: a watcher sees every event accepted after `watch()` returned, and none accepted before.
  * - **Closing**: `shutdown` delivers every accepted event.
  *
- * All methods may be called at any time, also from inside a consumer, a filter or an `onGap`. Upstream: `watch.Broadcaster`.
+ * All methods may be called at any time, even from inside a consumer, a filter or an `onGap`. Upstream: `watch.Broadcaster`.
  *
  * `Lost` is what `watch()` may deliver besides `E`: {@link ErrorEvent} if the broadcaster's own policy may cut a watch and `E` has
  * no such event.
@@ -251,7 +254,7 @@ export interface BroadcasterConstructor {
   ): Broadcaster<E, Lost>;
 }
 
-// Which of its types a broadcaster or a watch has depends only on options. In here they are all the same.
+// The type of a broadcaster or a watch depends only on its options. In here they are all the same.
 export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends WatchEvent> {
   readonly #mux: Mux<E>;
   readonly #capacity: number;
@@ -327,7 +330,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
     return this.#accept(event, this.#check(event));
   }
 
-  /** Refuses what cannot be published. Returns the event's topics and its size, as far as they are needed. */
+  /** Refuses anything that cannot be published. Returns the event's topics and its size, as far as they are needed. */
   #check(event: E): Routing | undefined {
     this.#refuseClosed('publish');
     if (typeof event?.type !== 'string') throw invalid('event', event, 'an event, whose type is a string');

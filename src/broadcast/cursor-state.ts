@@ -21,7 +21,7 @@ class KeptEvent<E> {
  *                v
  *     events  [. a b 3+f]         as c, d and e were lost between b and f
  *
- * Watchers that fall behind in step set the same stretch of the log aside. They share one array until one of them has to modify
+ * Watchers that fall behind in step set aside the same stretch of the log. They share one array until one of them has to modify
  * it.
  */
 export class KeptEvents<E> {
@@ -104,15 +104,15 @@ export class KeptEvents<E> {
 }
 
 /**
- * A watcher's state besides its position in the log: events set aside, losses, the filter's last verdict. Most watchers only read
- * along and need none of it; they share one frozen instance ({@link noState}).
+ * A watcher's state besides its position in the log: events set aside, losses, the filter's last verdict. Most watchers keep up
+ * and need none of it; they share one frozen instance ({@link noState}).
  */
 export class CursorState<E> {
   readonly kept: KeptEvents<E> = new KeptEvents();
   /** Number of events this watcher did not get: in total, and since the last gap was reported. */
   lost: number = 0;
   missed: number = 0;
-  /** It has overflowed for good: one ERROR event follows the queued events. */
+  /** It has overflowed permanently: one ERROR event follows the queued events. */
   cut: boolean = false;
   /** It cannot begin where it should: the Status of that ERROR. */
   refusal: Status | undefined;
@@ -123,7 +123,9 @@ export class CursorState<E> {
   asked: number = -1;
   verdict: boolean | { readonly error: unknown } | undefined;
   judging: boolean = false;
-  /** Set while `onGap` is called on behalf of a pending read. That read has its event already, so it is not room for another. */
+  /**
+   * Set while `onGap` is called on behalf of a pending read. That read already has its event, so it is not room for another.
+   */
   reportingGap: boolean = false;
   /** The place among all events of the event that is being queued; kept only if positions are reported (see log.ts). */
   place: number = 0;

@@ -23,8 +23,8 @@ const FOLD_SOON = 256;
  *     either ---- stop, return, error, cut and read out ----> over: keeps nothing in the log
  *
  * **Queue.** The events in `kept`, then the stretch of log from `position` to head. Which events are in it is decided when the
- * watcher reads or the log moves on, never when an event is published; what happens to one that does not fit is the business of
- * its policy:
+ * watcher reads or the log moves on, never when an event is published; what happens to one that does not fit is up to its
+ * policy:
  *
  *     settle() --- nothing to decide: the stretch is the queue
  *        |-------- full, and nothing kept: sets aside as much of the stretch as fits, at once     fillUp
@@ -42,8 +42,8 @@ const FOLD_SOON = 256;
  * Invariants
  * - delivered + dropped + queued = distributed since watch(), after the filter (**Counted**).
  * - Standing: the log keeps everything from `position` on, and the watcher is in the set of laggards or at the gate. Judged: the log
- *   keeps nothing for it, except what its policy retains. Over: no set, no listener and no publisher references it any more. The set
- *   that holds the watcher shows which of the three it is.
+ *   keeps nothing for it, except what its policy retains. Over: no set, no listener and no publisher references it any longer.
+ *   The set that holds the watcher shows which of the three it is.
  * - kept.length <= capacity + claims. While `missed` lost events have not been reported, the log's next event is set aside
  *   together with their number: a stretch that is read straight from the log has no gap before it.
  * - A filter sees each event once, in order, in `passes` and nowhere else.
@@ -127,7 +127,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   dueChunk(): number {
     const { policy } = this.options;
     const room = this.oneByOne ? this.room : policy.roomOf(this);
-    // A fold that nothing else limits must not let the log grow until then.
+    // A fold without another limit must not let the log grow until then.
     return (
       this.view.log.chunkOf(this.position + (policy.folds && this.view.mux.options.forgets ? Math.min(room, FOLD_SOON) : room)) +
       1
@@ -388,7 +388,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     return this.directLimit > 0 && !this.view.mux.closed ? this.wait(batch) : super.read(batch);
   }
 
-  /** Ends it with an ERROR event, right after `join`: it cannot begin at this place. */
+  /** Ends the watch with an ERROR event, right after `join`: it cannot begin at this place. */
   refuse(place: number, status: Status): void {
     if (this.over) return; // its prefix has failed
     this.resumeAt(place);

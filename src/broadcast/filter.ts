@@ -55,7 +55,7 @@ class FilterWatch<E, F> extends PullWatch<F> {
 }
 
 /**
- * Returns a watch of what `fn` makes of each event. `fn` returns the event, another one in its place, or undefined to drop it.
+ * Returns a watch of the results of `fn`, which returns the event, another one in its place, or undefined to drop it.
  *
  * - Lazy: `fn` runs when the result is read, once per upstream event, in order, never concurrently. The result has no queue of
  *   its own. A pending read requests at most one upstream event; a batch takes all queued events.
@@ -65,8 +65,9 @@ class FilterWatch<E, F> extends PullWatch<F> {
  * - `dropped` is what upstream lost, plus a passed event that `return` discarded. Events that `fn` drops are not counted.
  *   `queued` is an upper bound, because `fn` has not seen those events yet. `stopped` follows upstream.
  *
- * An event of `undefined` cannot be told from a dropped one. To follow a selector, use `filterTransitions`: `filter` does not
- * change event types, so an object that starts or stops matching appears as a change of an unknown object, or not at all.
+ * An event of `undefined` cannot be distinguished from a dropped one. To follow a selector, use `filterTransitions`: `filter`
+ * does not change event types, so an object that starts or stops matching appears as a change of an unknown object, or not at
+ * all.
  *
  * Upstream: `watch.Filter`; this one cannot get stuck on a consumer that stopped without draining.
  *
@@ -77,8 +78,8 @@ export function filter<E, F = E>(watch: Watch<E>, fn: (event: E) => F | undefine
 }
 
 /**
- * A watch that records every event that passes through it, for tests and diagnosis. It keeps all of them as long as it lives, so
- * do not leave one on an endless watch. Reads, `stop` and errors work as in {@link filter}.
+ * A watch that records every event that passes through it, for tests and diagnosis. It keeps all of them until it is discarded,
+ * so do not leave one on an endless watch. Reads, `stop` and errors work as in {@link filter}.
  *
  * Upstream: `watch.Recorder`.
  */
@@ -135,7 +136,7 @@ export interface TransitionOptions<E extends WatchEvent> {
  * Without `previousOf` the last matching object of each key is kept, so memory grows with the number of matching objects. It
  * knows only the events that pass through, so the watch must start at the initial state. If `predicate` changes its answer for an
  * unchanged object, that shows at the object's next change. An object without a name fails with INVALID_ARGUMENT. That error, and
- * any error thrown by `predicate`, `previousOf` or `keyOf`, ends this watch only. For everything else see {@link filter}.
+ * any error thrown by `predicate`, `previousOf` or `keyOf`, ends this watch only. Everything else is as in {@link filter}.
  *
  * @throws {WatchError} INVALID_ARGUMENT for anything but a watch and a function, and for an invalid option.
  *

@@ -22,9 +22,9 @@ import { type EventLog, Largest } from './log.ts';
  * - Nothing is folded across an ERROR: it may tell readers to forget what they know, so what came before it stays before it, and
  *   what came after stays after.
  * - `count` events were added and not taken out. `live` entries result in an event; the other events have been folded away.
- * - Adding never decreases `size`, so whether a watcher exceeds its number of keys does not depend on when one looks. But a fold
- *   that `forgets` drops a key whose net change is nothing: its size is limited by the number of existing objects, however many
- *   come and go.
+ * - Adding never decreases `size`, so whether a watcher exceeds its number of keys does not depend on when this is checked. But
+ *   a fold that `forgets` drops a key whose net change is nothing: its size is limited by the number of existing objects,
+ *   however many come and go.
  */
 export class Fold<E> {
   count: number = 0;
@@ -84,7 +84,7 @@ export class Fold<E> {
     this.#folded += later.#folded;
   }
 
-  /** A copy of all that was added since the fold was empty and had `added` events. */
+  /** A copy of everything that was added since the fold was empty and had `added` events. */
   since(added: number): Fold<E> {
     const copy = new Fold<E>(this.#forgets);
     copy.merge(this);
@@ -247,7 +247,7 @@ export interface Link<E> {
  *     watcher p: [own fold] -> link 1 -> link 2 -> link 3 -> the log from `position` on
  *     watcher q:          [own fold] ------^
  *
- * When no laggard starts at a link any more, it is merged into the link before, so there are never more links than laggards.
+ * When no laggard starts at a link any longer, it is merged into the link before, so there are never more links than laggards.
  * Watchers that fall behind together also have the same unseen events at that moment: the first folds them, the others share
  * that.
  */

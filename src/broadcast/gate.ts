@@ -9,7 +9,7 @@ export interface Gated extends Linked {
   bound(): number;
 }
 
-/** Hears of the blockers of a gate. */
+/** Is notified of the blockers of a gate. */
 export interface GateListener {
   blocked(gate: Gate): void;
   freed(gate: Gate): void;
@@ -31,7 +31,7 @@ export interface GateListener {
 export class Gate {
   /** The full watcher that head is waiting for. */
   blocker: Gated | undefined;
-  /** Since when, if somebody wants to know. */
+  /** Since when, if there is a listener. */
   sinceMs: number = 0;
   readonly #stalls: GateListener | undefined;
   private readonly members: LinkedSet<Gated> = new LinkedSet();
@@ -69,7 +69,7 @@ export class Gate {
     this.#endRound();
   }
 
-  /** Whether head may move past this position, as far as that is known without asking anybody. */
+  /** Whether head may move past this position, as far as that is known without asking a watcher. */
   isSurelyOpen(head: number): boolean {
     return head < this.#limit;
   }
@@ -170,8 +170,8 @@ export interface StallOptions {
  *
  *     gate: blocked ---> since now ---> timer: still the same? ---> reported ---> gate: freed ---> over
  *
- * A publisher that is faster than its readers is held up at every event. So there is one timer for all gates, which is not set
- * again for each, and does not keep the process alive.
+ * A publisher that is faster than its readers is held up at every event. So all gates share one timer, which is not reset for
+ * each, and does not keep the process alive.
  */
 export class Stalls {
   readonly #options: StallOptions;
@@ -189,7 +189,7 @@ export class Stalls {
     this.#nameOf = nameOf;
   }
 
-  /** A gate has got a blocker. */
+  /** A gate now has a blocker. */
   blocked(gate: Gate): void {
     const { stalledMs, clock } = this.#options;
     this.#free(gate);
@@ -199,13 +199,13 @@ export class Stalls {
     this.#cancel ??= this.#clock.schedule(stalledMs, () => this.#check());
   }
 
-  /** It has lost it. */
+  /** A gate no longer has a blocker. */
   freed(gate: Gate): void {
     this.#blocked.delete(gate);
     this.#free(gate);
   }
 
-  /** Nothing is held up any more. */
+  /** Nothing is held up any longer. */
   end(): void {
     this.#cancel?.();
     this.#cancel = () => {}; // no timer from now on: a filter that is asked whether its queue is full may have shut down

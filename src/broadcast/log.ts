@@ -22,7 +22,7 @@ import { soon } from '../watch/turn.ts';
  *   up to whole chunks. If no watcher stands and nothing is retained, it keeps nothing.
  * - `head` enters a new chunk only after the chunk before it is full.
  *
- * Here and in the neighbouring files, members that tests look at are `private` rather than `#`.
+ * Here and in the neighbouring files, members that tests read are `private` rather than `#`.
  */
 export class EventLog<E> {
   head: number = 0;
@@ -38,7 +38,7 @@ export class EventLog<E> {
   #firstChunk: number = 0;
   /** Number of standing watchers and retentions. Events are stored only while there are some. */
   private needs: number = 0;
-  /** Nobody but the window stands before this position. */
+  /** Only the window stands before this position. */
   #readTo: number = 0;
   private readonly retained: Largest = new Largest();
   private batch: Batch<E> | undefined;
@@ -49,7 +49,7 @@ export class EventLog<E> {
     this.#chunkLength = 1 << this.#shift;
   }
 
-  /** Counts positions from here on. Only before the first event, while nobody stands anywhere but at the beginning. */
+  /** Counts positions from here on. Only before the first event, while all watchers stand at the beginning. */
   begin(position: number): void {
     this.head = this.end = this.base = this.#readTo = position;
   }
@@ -69,7 +69,7 @@ export class EventLog<E> {
     if (tail.events.push(event) === this.#chunkLength) this.chunks.push(new Chunk());
   }
 
-  /** Counts an event that needs no place here, because all who stand in the log stand at its end, and take it at once. */
+  /** Counts an event that need not be stored, because every watcher in the log stands at its end, and takes it at once. */
   skip(): void {
     if (!this.isEmpty) this.forget();
     this.base = this.head = ++this.end;
@@ -187,7 +187,7 @@ export class EventLog<E> {
 
   /** Called when every watcher in the log has read everything. Only the window, at `start`, has not. */
   forget(start: number = this.end): void {
-    // Not `end`: what waits at the gate has not been read.
+    // Not `end`: events that wait at the gate have not been read.
     this.#readTo = this.head;
     if (this.head < this.end) return;
     if (start < this.end) {
@@ -212,7 +212,7 @@ export class EventLog<E> {
     (chunk.events as (E | undefined)[])[(position - this.base) & (this.#chunkLength - 1)] = undefined;
   }
 
-  /** Stores events from now on, whether or not anybody stands. */
+  /** Stores events from now on, even if no watcher stands in the log. */
   need(): void {
     this.needs++;
   }
@@ -274,8 +274,8 @@ class Chunk<E> {
  *                    ^start                     ^head
  *
  * A *place* is the number of events that came before, among all: `f` above has place 5. A watch that has read f and g reports
- * place 7, and a watch that begins after 7 gets h and everything since. A place before `start` is too old: it gets nothing, never
- * a part.
+ * place 7, and a watch that begins after 7 gets h and everything since. A place before `start` is too old: it gets nothing,
+ * never some of the events.
  *
  * The mux limits the window of all events; the views of topics have their own windows, which hold those of the same events that
  * belong to the view. Invariant: start <= head.

@@ -11,12 +11,15 @@ import { type Linked, LinkedSet, type WaitingReaders } from './watcher-sets.ts';
 
 /** One watcher of a broadcaster, at one moment. */
 export interface WatcherStats {
-  /** As `watch` got it. */
+  /** The option `name` of `watch`. */
   readonly name: string | undefined;
   /** Number of events that it has not read, and of those that it has lost. */
   readonly queued: number;
   readonly dropped: number;
-  /** Since when the publisher has waited for it, by the broadcaster's clock. Absent: nobody waits for it, or for another one first. */
+  /**
+   * Since when the publisher has waited for it, by the broadcaster's clock. Absent: the publisher does not wait for it, or
+   * waits for another one first.
+   */
   readonly waitsSinceMs?: number | undefined;
 }
 
@@ -32,7 +35,7 @@ interface MuxOptions<E> {
   /** How many of the last events are kept, and how many bytes of them at most; default 0, and no limit. */
   readonly replayItems?: number;
   readonly replayBytes?: number;
-  /** When to report that a `wait` watcher holds up the publisher. Default: nobody wants to know. */
+  /** When to report that a `wait` watcher holds up the publisher. Default: never. */
   readonly stalls?: StallOptions;
 }
 
@@ -77,9 +80,9 @@ export class Mux<E> {
   pending: number = 0;
   /** Called once, when `closed` becomes true. */
   onClosed: (() => void) | undefined = undefined;
-  /** Called when a view has got an event. */
+  /** Called when a view has received an event. */
   onVisible: ((view: View<E>) => void) | undefined = undefined;
-  /** Events have neither topics nor places, and nobody is called when one becomes visible. */
+  /** Events have neither topics nor places, and no callback runs when one becomes visible. */
   #isPlain: boolean;
   /** Number of watchers that may hold the publisher back. */
   #holding: number = 0;
@@ -91,7 +94,7 @@ export class Mux<E> {
   #bytes: number = 0;
   readonly #line: LinkedSet<Pending<E>> = new LinkedSet();
   #busy: boolean = false;
-  /** The waiting readers to serve at the end of this turn: all of them in one go, so that nothing moves in between. */
+  /** The waiting readers to serve at the end of this turn: all of them at once, so that nothing moves in between. */
   #due: WaitingReaders[] | undefined = undefined;
 
   readonly onDue: (readers: WaitingReaders) => void = (readers) => {
@@ -128,7 +131,7 @@ export class Mux<E> {
     if (this.all.window) this.all.window.start = place;
   }
 
-  /** Calls back when a view has got an event. */
+  /** Calls back when a view has received an event. */
   whenVisible(callback: (view: View<E>) => void): void {
     this.onVisible = callback;
     this.#isPlain = false;
@@ -140,7 +143,8 @@ export class Mux<E> {
     while (this.pending > 0) if (this.#holding > 0 || !this.#admitted()) return false;
     const { all, log } = this;
     let accepted = true;
-    // The usual case, in which nobody has to be asked. Small enough for the compiler to inline, it takes a third of the time.
+    // The usual case, in which no watcher has to be asked. Small enough for the compiler to inline, it takes a third of the
+    // time.
     if (this.#isPlain && log.head === log.end && all.gate.isSurelyOpen(log.head)) {
       if (!all.handOver(event)) {
         log.append(event);
@@ -288,7 +292,7 @@ export class Mux<E> {
     if (log.end - log.head >= this.options.incoming && this.#holding > 0) return false;
     if (pending) this.#unline(pending);
     const views = this.#viewsOf(routing);
-    // What waits is stored, even if nobody stands in the log.
+    // Waiting events are stored, even if no watcher stands in the log.
     this.log.need();
     for (const view of views) view.log.need();
     this.#append(views, event, routing);
@@ -360,10 +364,10 @@ export class Mux<E> {
     this.#trim(window);
   }
 
-  /** The event at this place holds so many bytes more than when it was published. */
+  /** The event at this place holds this many bytes more than when it was published. */
   grew(place: number, bytes: number): void {
     const { window } = this.all;
-    if (!window || place < window.start) return; // it is not kept any more
+    if (!window || place < window.start) return; // it is no longer kept
     (this.log.noteAt(place) as Routing).bytes += bytes;
     this.#bytes += bytes;
     this.#trim(window);
@@ -385,7 +389,7 @@ export class Mux<E> {
     this.signals.clear();
     this.stalls?.end();
     this.onClosed?.();
-    // After those that are due already: a view that is gone may have a read to settle.
+    // After those that are already due: a removed view may have a read to settle.
     const readers = [this.all, ...(this.topics?.all() ?? NONE)].map((view) => view.readers);
     this.#due = [...(this.#due ?? NONE), ...readers];
     this.#serveDue();
@@ -415,7 +419,7 @@ class Signals<W extends { stop(): void }> {
     let listener = this.#listeners.get(signal);
     if (!listener) {
       const all: Set<W> = new Set();
-      // Each one that stops leaves, and so is deleted from this set.
+      // Each one that stops leaves, which deletes it from this set.
       const leave = whenAborted(signal, () => {
         for (const each of all) each.stop();
       });

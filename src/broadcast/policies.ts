@@ -7,7 +7,7 @@ import type { EventLog } from './log.ts';
 interface PolicyQueue<E> {
   readonly options: { readonly capacity: number };
   readonly view: { readonly log: EventLog<E>; readonly chain: FoldChain<E> };
-  /** What it has besides its position: to look at, and to modify. */
+  /** Its state besides its position: for reading, and for modification. */
   readonly state: CursorState<E>;
   readonly ownState: CursorState<E>;
   position: number;
@@ -35,8 +35,8 @@ interface PolicyQueue<E> {
  *     an event is to be queued ---- offer ---> it fits: queue.keep     it does not: refuse, or what the policy does instead
  *     a laggard is due ------------ settleLaggard, then mayWithdraw ---> withdraw ... (it is read) ... catchUp, caughtUp
  *
- * This class is what most policies do: a full queue keeps what it has, and the events that do not fit are lost and counted. To add
- * a policy, add its name in watch/overflow.ts; the compiler then names every place that has to decide.
+ * This class does what most policies do: a full queue keeps what it has, and the events that do not fit are lost and counted.
+ * To add a policy, add its name in watch/overflow.ts; the compiler then names every place that has to decide.
  */
 class Policy {
   /** Whether a full queue holds back the publisher, and with it every other watcher. */
@@ -52,7 +52,7 @@ class Policy {
     else queue.keep(event);
   }
 
-  /** This many events do not fit. */
+  /** Called for events that do not fit, with their number. */
   refuse<E>(queue: PolicyQueue<E>, count: number): void {
     queue.lose(count);
   }
@@ -155,7 +155,7 @@ class Disconnect extends Policy {
  *
  * A watcher whose unseen changes touch more keys than its capacity is cut. A state with holes would be useless, so its other
  * changes are not delivered either: it gets one ERROR event (410) with the number of all its unseen events, and has to start
- * again.
+ * over.
  */
 class Coalesce extends Policy {
   override readonly folds: boolean = true;
@@ -164,7 +164,7 @@ class Coalesce extends Policy {
     if (queue.state.cut) {
       queue.lose(1);
     } else if (queue.state.kept.length < queue.claims && !queue.state.fold?.count) {
-      // A read that a filter has begun meanwhile gets the oldest change of the fold, not this one.
+      // A read that a filter started meanwhile gets the oldest change of the fold, not this one.
       queue.keep(event);
     } else {
       const key = foldKey(event, queue.view.chain.keyOf);
@@ -270,7 +270,7 @@ export interface CursorOptions<E> {
 /** The policy of each name. */
 export const POLICIES: Readonly<Record<Overflow, Policy>> = {
   wait: new Wait(),
-  'drop-newest': new Policy(), // a full queue keeps what it has; what does not fit is lost, and counted
+  'drop-newest': new Policy(), // a full queue keeps what it has; events that do not fit are lost, and counted
   'drop-oldest': new DropOldest(),
   disconnect: new Disconnect(),
   coalesce: new Coalesce(),

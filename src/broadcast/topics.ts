@@ -10,14 +10,14 @@ export interface Routing {
   bytes: number;
 }
 
-/** No views of topics, as for every event while nobody asks for topics. */
+/** No views of topics, as for every event while no watcher asks for topics. */
 export const NONE: readonly never[] = [];
 
-/** The topics of an event that is for every watcher. Not for `topicsOf` of an application. */
+/** The topics of an event for every watcher. Not for an application's `topicsOf`. */
 export const EVERY_TOPIC: readonly string[] = [];
 
 /**
- * The views of watchers of topics, and which of them an event belongs to.
+ * The views for watchers of topics, and which of them an event belongs to.
  *
  *     event of topics b, c          a --> {a}
  *                                   b --> {b}, {a, b}        -----> {b}, {a, b}, {c}: each once

@@ -10,7 +10,7 @@ export interface ViewMember extends WaitingReader, Gated {
   stop(): void;
 }
 
-/** What a view and its watchers need of the mux. */
+/** What a view and its watchers need from the mux. */
 interface ViewHost<E> {
   readonly options: {
     readonly capacity: number;
@@ -23,7 +23,7 @@ interface ViewHost<E> {
   readonly closed: boolean;
   readonly onDue: (readers: WaitingReaders) => void;
   readonly onVisible: ((view: View<E>) => void) | undefined;
-  /** Hears which watchers hold up the publisher. */
+  /** Is notified of watchers that hold up the publisher. */
   readonly stalls: GateListener | undefined;
   joined(holdsPublisher: boolean): void;
   left(watcher: ViewMember, view: View<E>): void;
@@ -41,8 +41,8 @@ const OPEN: Gate = new Gate();
  *       '----- of topic a, b ------> View of {a}     log | gate, laggards, judged, readers
  *                                    View of {a, b}  ...
  *
- * A view decides nothing about order: the mux appends an event to the logs of all its views in one step, and makes it visible in
- * all of them in another. A watcher stands in one view only, so an event costs nothing to watchers of other topics.
+ * A view does not decide about order: the mux appends an event to the logs of all its views in one step, and makes it visible
+ * in all of them in another. A watcher stands in one view only, so an event costs nothing to watchers of other topics.
  *
  * Every live watcher is in one of three sets: laggards (standing), the gate (standing, `wait`), judged (full and left alone).
  * There may be thousands of views, so what few watchers need (a gate, a chain of folds) is created with the first that does.
@@ -95,7 +95,10 @@ export class View<E> {
     return this.#folds;
   }
 
-  /** Gives the next event to all watchers, if they are few and all wait for it: nobody needs it in the log. Returns whether it did. */
+  /**
+   * Gives the next event to all watchers, if they are few and all wait for it, so that it need not be in the log. Returns
+   * whether it did.
+   */
   handOver(event: E): boolean {
     const { log, readers } = this;
     const { head } = log;
@@ -105,15 +108,15 @@ export class View<E> {
     return true;
   }
 
-  /** Makes one more event visible. What that entails is for `moved`, once it is visible in all views. */
+  /** Makes one more event visible. `moved` does the rest, once the event is visible in all views. */
   step(): void {
     if (this.log.step()) this.#enters = true;
     this.mux.onVisible?.(this);
   }
 
   /**
-   * Called when head has moved. Whenever it enters a chunk, due laggards leave the log, and chunks that nobody needs are dropped.
-   * That may run user code, which may publish, and so call this again.
+   * Called when head has moved. Whenever it enters a chunk, due laggards leave the log, and unneeded chunks are dropped. That
+   * may run user code, which may publish, and so call this again.
    */
   moved(): void {
     if (this.#enters) this.#enter();

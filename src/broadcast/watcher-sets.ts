@@ -119,7 +119,10 @@ export interface WaitingReader {
   give?(event?: unknown): void;
 }
 
-/** So few waiting readers are served by the publisher itself: with more, the price of publishing would depend on their number. */
+/**
+ * At most this many waiting readers are served by the publisher itself: with more, the cost of publishing would depend on their
+ * number.
+ */
 const FEW = 16;
 
 /**
@@ -145,7 +148,7 @@ export class WaitingReaders {
   #scheduled: boolean = false;
   readonly #onDue: (readers: WaitingReaders) => void;
 
-  /** @param onDue is called when a watcher is to be served: it sees to it that `serve` is called at the end of the turn. */
+  /** @param onDue is called when a watcher must be served: it must have `serve` called at the end of the turn. */
   constructor(onDue: (readers: WaitingReaders) => void) {
     this.#onDue = onDue;
   }

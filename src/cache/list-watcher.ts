@@ -70,15 +70,15 @@ export interface ListWatchOptions extends Selection {
    */
   readonly resourceVersion?: string | undefined;
   /**
-   * Begin with the current state as ADDED, and end it with an annotated BOOKMARK. `false`: begin without the state, even if there
-   * is not a version to begin after. Default: neither.
+   * Begin with the current state as ADDED, and end it with an annotated BOOKMARK. `false`: begin without the state, even if
+   * there is no version to begin after. Default: neither.
    */
   readonly sendInitialEvents?: boolean | undefined;
   /** Whether the server may send BOOKMARKs. Default: the value of `sendInitialEvents`, which needs one. */
   readonly allowWatchBookmarks?: boolean | undefined;
   /**
-   * Looks up objects that the source delivered before, and that nobody has changed since. A source that decodes objects can reuse
-   * the parts that are the same; it may also ignore this.
+   * Looks up objects that the source delivered before, and that have not been changed since. A source that decodes objects can
+   * reuse the parts that are the same; it may also ignore this.
    */
   readonly stored?: ObjectLookup | undefined;
   /**
@@ -118,8 +118,8 @@ export interface ReflectorStore<T> {
   /** These are now all the objects. */
   replace(list: Iterable<T>, resourceVersion: string): void;
   /**
-   * Called with each object of a list, or of the initial state of a watch, as soon as it has come. `replace` gets the result in its
-   * place, so a store can let go of what it does not need before the list is complete. Must not throw: `replace` may.
+   * Called with each object of a list, or of the initial state of a watch, as soon as it has arrived. `replace` gets the result
+   * in its place, so a store can drop what it does not need before the list is complete. Must not throw: `replace` may.
    */
   readonly prepare?: ((object: T) => T) | undefined;
   /** Process every stored object again. */

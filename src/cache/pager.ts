@@ -31,7 +31,7 @@ export const MAX_TOTAL_LIST_BYTES = 1_073_741_824;
  * starts over once, without pages. Upstream: `pager.ListPager`.
  *
  * @throws {WatchError} (rejects) what `list` rejects with; OVERLOADED with `limit` after `maxPages`, `maxObjects` or
- * `maxTotalListBytes`; INVALID_FRAME if the server repeats a `continue`, or sends a page when the whole list was asked for;
+ * `maxTotalListBytes`; INVALID_FRAME if the server repeats a `continue`, or sends a page although the whole list was asked for;
  * INVALID_ARGUMENT for an invalid option.
  */
 export async function listAll<T>(source: ListWatcher<T>, options: ListAllOptions = {}): Promise<WholeList<T>> {
@@ -95,11 +95,11 @@ export async function readAll<T>(source: ListWatcher<T>, options: Pages<T>): Pro
       return { items: whole.items, resourceVersion: whole.resourceVersion, paged: true };
     }
     const next = page.continue;
-    if (next && (next === token || next === seen)) throw new WatchError('INVALID_FRAME', 'the server repeated a continue');
+    if (next && (next === token || next === seen)) throw new WatchError('INVALID_FRAME', 'the server repeated a continue token');
     check(page);
     for (const item of page.items) items.push(item);
     token = next;
-    // However long a cycle is, it comes back to a token that is remembered for long enough (Brent).
+    // A cycle of any length comes back to a token that is remembered long enough (Brent).
     if (token && (pages & (pages - 1)) === 0) seen = token;
   }
   return { items, resourceVersion: first.resourceVersion, paged: true };
@@ -124,14 +124,14 @@ const NAMES = [
 ] as const;
 
 /**
- * How a reflector gets what its store's `prepare` makes of a list's objects, without the whole list in memory as it was sent.
+ * How a reflector gets a list's objects as its store's `prepare` returns them, without holding the whole list as it was sent.
  *
  * A source of this package that reads a list item by item takes `prepare` as a second parameter of `list`. That is not part of
- * `ListWatcher`: whoever wraps a source handles objects, and must not meet what a store has made of them. So it is the method that
- * is marked, not the source: one that is overridden, bound or replaced gets options alone, and its items are prepared afterwards.
+ * `ListWatcher`: code that wraps a source handles objects, and must not see a store's version of them. So the method is marked,
+ * not the source: a method that is overridden, bound or replaced gets only options, and its items are prepared afterwards.
  */
 
-/** Called with each object as soon as it has come; the result takes its place. */
+/** Called with each object as soon as it has arrived; the result takes its place. */
 export type Prepare<T> = (object: T) => T;
 
 interface PreparingSource<T> extends ListWatcher<T> {
@@ -148,7 +148,7 @@ export function takesPrepare<T>(list: PreparingSource<T>['list']): void {
   METHODS.add(list);
 }
 
-/** Lists, with every item prepared: as it comes, if the source can. */
+/** Lists, with every item prepared: as it arrives, if the source can. */
 export async function preparedList<T>(
   source: ListWatcher<T>,
   options: ListOptions,
@@ -156,7 +156,7 @@ export async function preparedList<T>(
 ): Promise<List<T>> {
   if (prepare && METHODS.has(source.list)) return (source as PreparingSource<T>).list(options, prepare);
   const list = await source.list(options);
-  options.signal?.throwIfAborted(); // it may be deaf to signals: nobody wants this any more, nor another page
+  options.signal?.throwIfAborted(); // for a source that ignores signals: neither this page nor another is wanted
   return prepareItems(list, prepare);
 }
 

@@ -1,13 +1,13 @@
 /**
- * The objects of one kind, to be read and written: what `Resource` of `watchmux/kubernetes` asks a cluster for, and that of
- * `watchmux/apiserver` a server in the same process. A program that takes a `ResourceClient` takes either.
+ * Reads and writes the objects of one kind: `Resource` of `watchmux/kubernetes` in a cluster, that of `watchmux/apiserver` in a
+ * server in the same process. A program that takes a `ResourceClient` works with either.
  *
  *     list, watch                      the collection: a ListWatcher, so an informer runs on it
  *     get, create, update, patch, delete           one object
  *     deleteCollection                 those that selectors match
  *     subresource('status')            a part of an object that has a path of its own
  *
- * Here are the interfaces, and the checks of arguments that are the same wherever the objects are.
+ * This file has the interfaces, and the checks of arguments that do not depend on where the objects are.
  */
 import { checkOptions, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import type { ListWatcher } from './list-watcher.ts';
@@ -35,10 +35,10 @@ export interface GroupVersionKind {
   readonly kind: string;
 }
 
-/** Where the type of a kind's objects is written: nothing at run time. */
+/** Carries the type of a kind's objects; does not exist at run time. */
 declare const OBJECT: unique symbol;
 
-/** Something that names a kind of objects `T`. Without the type, it may be of any. */
+/** Something that names a kind of objects `T`. Without the type, of any objects. */
 export interface Typed<T> {
   readonly [OBJECT]?: T;
 }
@@ -48,8 +48,8 @@ export interface KindOptions {
   /** Aborts the question. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * How old the server's answer may be, in milliseconds; default 10,000. So many kinds cost few requests. What an older answer does not
-   * have is asked for again in any case. An `ApiServer` always knows.
+   * How old the server's answer may be, in milliseconds; default 10,000. So asking for many kinds costs few requests. A kind
+   * that is missing from an older answer is always asked for again. An `ApiServer` always knows.
    */
   readonly maxAgeMs?: number | undefined;
 }
@@ -64,9 +64,9 @@ export function apiVersionOf({ group, version }: Pick<ResourceType, 'group' | 'v
   return group ? `${group}/${version}` : version;
 }
 
-/** What has resources of many kinds: a `Cluster`, or an `ApiServer` in the same process. */
+/** A source of many kinds: a `Cluster`, or an `ApiServer` in the same process. */
 export interface ResourceSource {
-  /** The objects of one kind, in all namespaces. Nothing is asked. */
+  /** The objects of one kind, in all namespaces. Sends no request. */
   resource<T extends object = KubernetesObject>(type: string | (ResourceType & Typed<T>)): ResourceClient<T>;
   /**
    * The same by discovery: its `type` has everything, such as the kind, and whether it is namespaced. A name is `PLURAL.GROUP/VERSION`,
@@ -110,7 +110,8 @@ export interface WriteOptions extends ObjectOptions {
   readonly fieldManager?: string | undefined;
   /**
    * What the server does with unknown and duplicate fields. `Strict`: it refuses them, with 400, or 422 for a patch. `Warn`: it
-   * tells of them, over HTTP. Default: the server's, `Warn`; in process `Ignore`, as nobody is told there.
+   * reports them in warnings, over HTTP. Default: the server's, `Warn`; in process `Ignore`, because nobody would see a warning
+   * there.
    */
   readonly fieldValidation?: FieldValidation | undefined;
 }
@@ -153,13 +154,13 @@ export interface DeleteCollectionOptions extends Pick<DeleteOptions, 'dryRun' | 
   readonly fieldSelector?: string | undefined;
 }
 
-/** How many there are of something, and shall be: the subresource `scale` of any kind. Upstream: `autoscaling/v1` `Scale`. */
+/** The desired and the actual number of replicas: the subresource `scale` of any kind. Upstream: `autoscaling/v1` `Scale`. */
 export interface Scale extends KubernetesObject {
   readonly spec?: { readonly replicas?: number | undefined } | undefined;
   readonly status?: { readonly replicas: number; readonly selector?: string | undefined } | undefined;
 }
 
-/** What is read and written at a subresource of objects `T`. */
+/** The type that is read and written at a subresource of objects `T`. */
 export type SubresourceOf<T, Name extends string> = Name extends 'status' ? T : Name extends 'scale' ? Scale : KubernetesObject;
 
 /** A part of the objects of one kind, with a path of its own. Created by `subresource` of a {@link ResourceClient}. */
@@ -182,7 +183,8 @@ export interface SubresourceClient<S> {
  *     };
  *
  * A name may be a key, `namespace/name`, as in stores, queues and controllers. Every method rejects with a WatchError: with code
- * REFUSED if the server refuses, with its Status in `status` (404, 409, 422), and with INVALID_ARGUMENT before anything is asked.
+ * REFUSED if the server refuses, with its Status in `status` (404, 409, 422), and with INVALID_ARGUMENT before a request is
+ * sent.
  */
 export interface ResourceClient<T extends object = KubernetesObject> extends ListWatcher<T> {
   readonly type: ResourceType;
@@ -206,7 +208,7 @@ export interface ResourceClient<T extends object = KubernetesObject> extends Lis
   subresource<Name extends string>(name: Name): SubresourceClient<SubresourceOf<T, Name>>;
 }
 
-/** Implements `subresource` of a {@link ResourceClient}, whose objects are read there as something else: as `S`. */
+/** Implements `subresource` of a {@link ResourceClient}, whose objects are read there as `S`. */
 export function subresourceOf<S extends object>(client: ResourceClient<S>, name: string): SubresourceClient<S> {
   segment('subresource', name);
   const of = <O extends object>(options: O | undefined): O & { subresource: string } => ({
@@ -261,7 +263,7 @@ export function checkedDeleteCollection(options: DeleteCollectionOptions): Delet
 
 /** Where one object is. */
 export interface NamespacedName {
-  /** Undefined for what is in no namespace. */
+  /** Undefined if it is in no namespace. */
   readonly namespace: string | undefined;
   readonly name: string;
 }
@@ -273,11 +275,11 @@ type Within = Pick<ResourceClient, 'type' | 'namespace'>;
 export function placeOf(within: Within, text: string): NamespacedName {
   if (typeof text !== 'string') throw invalid('name', text, 'a name, or "namespace/name"');
   const { namespace, name } = splitKey(text);
-  segment('name', name); // an empty one would mean the whole collection
+  segment('name', name); // an empty name would mean the whole collection
   return placed(within, { namespace, name }, text);
 }
 
-/** The place where an object says that it is. `verb`: what it needs its name for; undefined: it is new, and the server judges its name. */
+/** The place that an object names. `verb`: what it needs the name for; undefined: it is new, and the server checks its name. */
 export function placeOfObject(within: Within, object: object, verb: string | undefined): NamespacedName {
   const { name = '' } = metadataOf(object);
   if (verb && !name) throw invalid('object.metadata.name', name || undefined, `a name, to ${verb} it`);

@@ -21,7 +21,7 @@ export interface UntilSource<T> extends Omit<RetryWatcherOptions, 'signal'> {
 export interface UntilOptions {
   /** Ends the wait: it rejects with the reason. */
   readonly signal?: AbortSignal | undefined;
-  /** How long to wait, in milliseconds; default 0: for ever. */
+  /** How long to wait, in milliseconds; default 0: forever. */
   readonly timeoutMs?: number | undefined;
   /** Source of time. Default: the host's. */
   readonly clock?: Clock | undefined;
@@ -117,8 +117,8 @@ export type ChangeEvent<T> = Exclude<ObjectEvent<T>, BookmarkEvent>;
  *
  *     await untilWithSync(pods, [({ type }) => type === 'DELETED'], { precondition: (store) => store.get('default/web') === undefined });
  *
- * Resolves with the last event, or with undefined if `precondition` was true, once the informer has stopped. Rejects as `until`
- * does, and with what `precondition` throws. Upstream: `watch.UntilWithSync`.
+ * Resolves with the last event, or with undefined if `precondition` was true, once the informer has stopped. Rejects like
+ * `until`, and with an error that `precondition` throws. Upstream: `watch.UntilWithSync`.
  */
 export async function untilWithSync<T>(
   source: ListWatcher<T>,

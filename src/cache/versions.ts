@@ -106,7 +106,9 @@ export class Versions {
     for (const { settle } of this.#waiting) settle({ error });
   }
 
-  /** Settles a waiter whose version has been reached, or cannot be compared. The other waiters, and the cache, go on. */
+  /**
+   * Settles a waiter whose version has been reached, or cannot be compared. The other waiters and the cache are not affected.
+   */
   #look({ version, settle }: VersionWaiter): boolean {
     try {
       if (this.#current === '' || this.#compare(this.#current, version) < 0) return false;

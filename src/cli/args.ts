@@ -35,7 +35,7 @@ export interface PipeCommand {
   readonly keepOpen: boolean;
   /** The heading of the live page. */
   readonly title: string | undefined;
-  /** How long a connection is kept that waits for its next request. */
+  /** How long an idle connection is kept open for its next request. */
   readonly keepAliveMs: number;
   readonly drainMs: number;
 }
@@ -136,7 +136,7 @@ function helpOr(topic: CommandName, args: readonly string[]): Command {
   return parsed.values.help === true ? { command: 'help', topic } : read(new Given(topic, parsed));
 }
 
-/** The name that was probably meant; empty if none is near. */
+/** The name that was probably meant; empty if none is similar. */
 function nearest(name: string, names: readonly string[]): string {
   const [near = ''] = [...names].sort((one, other) => distance(name, one) - distance(name, other));
   return distance(name, near) <= Math.min(name.length, near.length) / 2 ? near : '';

@@ -1,5 +1,5 @@
-// `watchmux check`: whether a file of `serve --data`, or a copy of one, is whole, and what is in it. It changes nothing, and may look at
-// the file of a running server.
+// `watchmux check`: whether a file of `serve --data`, or a copy of one, is whole, and what is in it. It changes nothing, and
+// the server may be running.
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { type LoadTarget, type Scanned, scan } from '../storage/journal/load.ts';
 import type { JournalRecord } from '../storage/journal/records.ts';
@@ -28,7 +28,7 @@ export async function check({ file }: CheckCommand, output: Output): Promise<num
 
 async function opened(file: string): Promise<FileHandle> {
   try {
-    // Before it is opened, which a pipe without a writer would hold up for ever.
+    // Checked before opening, because opening a pipe without a writer would block forever.
     if ((await stat(file)).isFile()) return await open(file, 'r');
   } catch (error) {
     throw new UsageError(`cannot read ${quote(file)}: ${(error as Error).message}`, 'check');
@@ -42,7 +42,7 @@ function describe(file: string, { objects, changes }: Counts, { revision, torn, 
   return `${sum}\nIts end, ${torn.bytes} bytes, is a write that was cut short before it was answered. It is removed when the file is opened.`;
 }
 
-/** Counts what is in a file, and looks into each object. */
+/** Counts what is in a file, and checks each object. */
 class Counts implements LoadTarget {
   readonly objects: Set<string> = new Set();
   changes: number = 0;

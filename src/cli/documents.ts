@@ -6,15 +6,15 @@ import type { KubernetesObject } from '../cache/object.ts';
 import { isRecord } from '../watch/errors.ts';
 import { quote, type UsageError } from './usage.ts';
 
-/** A document, and where it stands. */
+/** A document, and where it is. */
 export interface FileDocument {
   readonly file: string;
-  /** From 1; undefined if the file has no other. */
+  /** From 1; undefined if it is the only one in the file. */
   readonly number: number | undefined;
   readonly value: unknown;
 }
 
-/** Makes the error that names a file, and what is wrong with it. */
+/** Creates the error that names a file and says what is wrong with it. */
 export type Fault = (file: string, why: string) => UsageError;
 
 export const CRD = 'CustomResourceDefinition';
@@ -24,8 +24,8 @@ const FILES = /\.(ya?ml|json)$/i;
 const MAX_FILE_BYTES = 67_108_864;
 
 /**
- * Reads a file, or all of their kind in a folder, at any depth, in the order of their names. The items of a List are documents of
- * their own.
+ * Reads a file, or all YAML and JSON files in a folder, at any depth, in the order of their names. The items of a List count as
+ * documents.
  */
 export async function documentsAt(path: string, fault: Fault): Promise<readonly FileDocument[]> {
   const found: FileDocument[] = [];
@@ -68,7 +68,7 @@ async function filesAt(path: string, fault: Fault): Promise<readonly string[]> {
   }
 }
 
-/** The text of a file. What is not a regular file, such as a pipe, has no size before it has been read. */
+/** The text of a file. The size of anything but a regular file, such as a pipe, is unknown until it has been read. */
 async function textOf(file: string): Promise<string> {
   const { size } = await stat(file);
   if (size > MAX_FILE_BYTES) throw new Error(`it has ${size} bytes, more than ${MAX_FILE_BYTES}`);
@@ -77,7 +77,7 @@ async function textOf(file: string): Promise<string> {
   const bytes = Buffer.concat(chunks);
   if (bytes.length > MAX_FILE_BYTES) throw new Error(`it has more than ${MAX_FILE_BYTES} bytes`);
   try {
-    // Without the mark at the beginning that programs of Windows write.
+    // Removes the byte order mark that Windows programs write.
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
     throw new Error('it is not UTF-8');
@@ -98,16 +98,16 @@ async function documentsIn(text: string): Promise<readonly unknown[]> {
     const documents = [parseAllDocuments(text, { version: '1.1', logLevel: 'silent' })].flat();
     return documents.map((document) => {
       const [error] = document.errors;
-      // The lines that follow show the place.
+      // Only the first line: the others show the place.
       if (error) throw new Error(error.message.split('\n', 1)[0]?.replace(/:$/, ''));
       const value: unknown = document.toJS();
-      if (isEndless(value)) throw new Error('expected what JSON can say, but an alias stands within what it stands for');
+      if (isEndless(value)) throw new Error('expected a value that JSON can represent, but an alias contains itself');
       return value;
     });
   }
 }
 
-/** Whether a value contains itself. Takes each part of it once, however many aliases it has. */
+/** Whether a value contains itself. Visits each part once, however many aliases it has. */
 function isEndless(value: unknown): boolean {
   const open = new Set<unknown>();
   const closed = new Set<unknown>();
@@ -116,7 +116,7 @@ function isEndless(value: unknown): boolean {
     const each = waiting.at(-1);
     if (typeof each !== 'object' || each === null || open.has(each) || closed.has(each)) {
       waiting.pop();
-      // What is open and comes up again after its parts is done.
+      // An open value that comes up again after its parts is done.
       if (open.delete(each)) closed.add(each);
       continue;
     }

@@ -75,9 +75,9 @@ ${POLICY_LINES}
   --drain SECONDS    how long clients have at the end to take their queued events, default 5
 
 At the end of stdin, and on SIGINT, SIGTERM or SIGHUP, clients get their queued events, and then their streams end. After a
-signal, clients are also told to reconnect within 5 s. A second signal exits at once. To let it outlive the terminal, start it
-with setsid; nohup has no effect on Node. A client that takes nothing for 30 s while bytes wait for it is cut, whatever the
-policy.
+signal, clients are also told to reconnect within 5 s. A second signal exits at once. To let the server outlive the terminal,
+start it with setsid; nohup has no effect on Node. A client that takes nothing for 30 s while bytes wait for it is cut,
+whatever the policy.
 
 Exit codes: 0 end; 1 stdin could not be read, or output not written; 2 invalid usage, or cannot listen on this host or port.
 `;
@@ -111,7 +111,7 @@ Usage
   watchmux get RESOURCE [NAME] [options]
 
 URL is the address of a collection on any server that speaks Kubernetes' list/watch protocol, such as
-http://127.0.0.1:8080/api/v1/pods. RESOURCE is a resource of the cluster in your kubeconfig, by any name that kubectl takes:
+http://127.0.0.1:8080/api/v1/pods. RESOURCE is a resource of the cluster in your kubeconfig, by any name that kubectl accepts:
 pods, deploy, deployments.apps, orders.example.com/v1. A kubeconfig in YAML needs the package yaml.
 
 The list is read in pages of 500, and printed page by page. A server that makes tables, as a kube-apiserver does, chooses the
@@ -173,7 +173,7 @@ does not use the network.
 
 Options
   --kind KIND        the kind, such as Website. Default: NAME without -operator, as in Website
-  --group GROUP      the group of the kind: a domain name that is yours. Default example.com
+  --group GROUP      the group of the kind: a domain name that you own. Default example.com
 
 Exit codes: 0 end; 1 the files or the output could not be written; 2 invalid usage, or the folder is not empty.
 `;
@@ -183,7 +183,7 @@ const CHECK = `watchmux check: check a data file of "watchmux serve", or a copy 
 Usage
   watchmux check FILE
 
-Reads the whole file, compares its checksums, and looks into each object. It changes nothing, and the file may be in use. It
+Reads the whole file, verifies its checksums, and checks each object. It changes nothing, and the file may be in use. It
 prints one line, which begins with
   whole    and says what is in the file. A copy that was made while the server was writing may end with part of a write that
            was not yet confirmed: such a copy is whole, too
@@ -200,12 +200,12 @@ Usage
   watchmux types URL [options]
   watchmux types --kind KIND [--context NAME] [options]
 
-Reads CustomResourceDefinitions and OpenAPI v3 documents from files of YAML or JSON, several documents in each, or from all
-such files of a folder; or the OpenAPI v3 documents of a server: the one at the URL, or the cluster in your kubeconfig. YAML
-needs the package yaml.
+Reads CustomResourceDefinitions and OpenAPI v3 documents from YAML or JSON files, which may have several documents each, or
+from all such files in a folder; or the OpenAPI v3 documents of a server: the one at the URL, or the cluster in your
+kubeconfig. YAML needs the package yaml.
 
-For each kind, it writes an interface with its documentation, interfaces for the objects inside of it, and a constant that
-names the kind, for an operator or a cluster of watchmux. The same input always gives the same bytes.
+For each kind, it writes an interface with its documentation, interfaces for nested objects, and a constant that names the
+kind, for an operator or a cluster of watchmux. The same input always gives the same bytes.
 
 Options
   --kind KIND        only this kind, by kind or plural, such as Website, websites.example.com or deployments.apps/v1; a name
@@ -243,14 +243,14 @@ Options
   --resource R       serve a kind: PLURAL.GROUP/VERSION=Kind[:cluster][:status][:scale], such as
                      orders.example.com/v1=Order:status; its objects are in namespaces unless you append :cluster;
                      :status and :scale make these subresources; may be repeated
-  --crd FILE_OR_DIR  create the CustomResourceDefinitions in a file of YAML or JSON, or in all such files of a folder, unless
-                     they are there already, and update them if they differ; may be repeated. YAML needs the package yaml
+  --crd FILE_OR_DIR  create the CustomResourceDefinitions in a YAML or JSON file, or in all such files in a folder, and update
+                     those that exist but differ; may be repeated. YAML needs the package yaml
   --token T          clients must send this bearer token. kubectl sends tokens over HTTPS only. Other users of this machine
                      may see the token in the list of processes
   --tls-cert FILE, --tls-key FILE
                      serve HTTPS with this certificate and its key, both in PEM
   --data FILE        keep the objects in this file, so that they survive a restart, and a crash
-  --sqlite FILE      keep the objects in this file of SQLite, which several servers of this machine may share; needs Node
+  --sqlite FILE      keep the objects in this SQLite file, which several servers on this machine may share; needs Node
                      22.13 or newer
   --etcd URL         keep the objects in etcd; may be repeated for the members of one cluster
   --prefix P         prefix of all keys in etcd, default /watchmux/
@@ -282,8 +282,8 @@ Operation
 On SIGINT or SIGTERM, /readyz fails, running requests are answered, watches end one after the other, and the exit code is
 0; or 1, if the disk has failed. A second signal exits at once.
 
-The files of tokens, certificates, keys and the password are read again when they change, within 5 s, and on SIGHUP, which
-does not end the server. A file that has become invalid is reported on stderr, and what was read before remains in use.
+Files with tokens, certificates, keys and the password are read again within 5 s of a change, and on SIGHUP, which does not
+end the server. If a file has become invalid, that is reported on stderr, and its last valid content remains in use.
 
 Exit codes: 0 end; 1 the storage failed; 2 invalid usage, cannot open the storage, or cannot listen on this host or port.
 `;

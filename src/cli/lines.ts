@@ -104,7 +104,7 @@ export interface LineEvent {
 /** What is wrong with a line. */
 export interface LineFault {
   readonly fault: string;
-  /** A JSON value begins in it, and goes on in the next one. */
+  /** A JSON value begins in it and continues on the next one. */
   readonly opens?: boolean;
 }
 
@@ -135,10 +135,10 @@ export function readLine(line: InputLine, options: LineOptions): ReadLine {
   try {
     value = JSON.parse(text);
   } catch {
-    // Programs for people print an opening bracket on a line of its own.
+    // Programs that print for people put an opening bracket on a line of its own.
     return { fault: `not JSON: ${excerpt(text)}`, ...(/^(\[|\{|\[\{)$/.test(text) && { opens: true }) };
   }
-  // In JSON a CR can only be white space, but SSE takes it for a line end. A space is equivalent.
+  // In JSON a CR can only be white space, but SSE treats it as the end of a line. A space is equivalent.
   const own = text.replaceAll('\r', ' ');
   const event = isEvent(value) ? value : { type: 'ADDED', object: value };
   const json = event === value ? own : `{"type":"ADDED","object":${own}}`;
@@ -151,10 +151,13 @@ function isEvent(value: unknown): value is WatchEvent {
   return typeof type === 'string' && type !== '' && Object.hasOwn(value, 'object');
 }
 
-/** What a terminal may act on, and JSON leaves as it is: 0x9b begins a sequence, as ESC and [ do; others reverse the line. */
+/**
+ * Characters that JSON does not escape but a terminal may act on: 0x9b begins a sequence, like ESC and [; others reverse the
+ * line.
+ */
 const ACTS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** JSON with the same meaning that does nothing to a terminal. */
+/** JSON with the same meaning that has no effect on a terminal. */
 export function harmless(json: string): string {
   return json.replace(ACTS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -164,7 +167,7 @@ export function printable(text: string): string {
   return text.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, '.');
 }
 
-/** Why a server could not be asked, in words that say what to do, if OpenSSL's do not. */
+/** Why a server could not be reached. Says what to do where OpenSSL's message does not. */
 export function hinted(message: string): string {
   if (/wrong version number/.test(message)) return 'the server does not speak TLS here: try an http: URL';
   if (/unable to (verify|get)\b.*\b(certificate|cert)\b|self.signed certificate/.test(message))

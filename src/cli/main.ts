@@ -18,7 +18,7 @@ async function run(command: Command, output: Output): Promise<number> {
   return 0;
 }
 
-/** Each is loaded when it is asked for: an API server takes longer to load than most commands take. */
+/** Each is loaded only when needed: loading an API server takes longer than most commands run. */
 const COMMANDS: Readonly<Record<CommandName, () => Promise<(command: never, output: Output) => Promise<number>>>> = {
   pipe: async () => (await import('./pipe.ts')).pipe,
   watch: async () => (await import('./watch.ts')).watch,
@@ -44,7 +44,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   await messages.flushed();
   const all = output.failure === undefined && messages.failure === undefined ? code : Math.max(code, 1);
-  // What nobody reads would keep the process alive.
+  // Unread output would keep the process alive.
   if (output.gone) process.exit(all);
   return all;
 }

@@ -11,23 +11,23 @@ interface StandardStream {
   readonly columns?: number;
 }
 
-/** The part of standard error that is needed by those who do not wait for its reader. */
+/** The part of standard error that code needs if it does not wait for its reader. */
 export interface UnwaitedStream {
   write(text: string): unknown;
   readonly writableLength: number;
 }
 
-/** At most this waits for a reader: further lines are only counted. */
+/** The most that waits for a reader: further lines are only counted. */
 export const MAX_WAITING_BYTES = 65_536;
 
-/** After a signal, a reader of the output has this time to take what it has not read. */
+/** How long a reader of the output has after a signal to take what it has not read. */
 const PATIENCE_MS = 5_000;
 
 /**
  * Standard output, or standard error. Waits for its reader, and notices when nothing more can be written.
  *
- * A reader that has ended, such as that of `| head`, is not a failure: nobody wanted what it has not read. Anything else is a
- * failure, for example a full disk.
+ * A reader that has ended, such as that of `| head`, is not a failure: nobody wants the rest. Anything else is a failure, for
+ * example a full disk.
  */
 export class Output {
   /** Nothing more can be written. */
@@ -55,7 +55,7 @@ export class Output {
     return this.stream.isTTY === true;
   }
 
-  /** Width of the terminal, in characters. One that does not know says 0. */
+  /** Width of the terminal, in characters. 0 if the terminal does not know. */
   get columns(): number {
     return this.stream.columns || 80;
   }
@@ -100,7 +100,10 @@ export function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** The first line of a server: where it listens. Without a reader of that it is of no use; one that has read it and ended is not a failure. */
+/**
+ * The first line of a server: where it listens. If nobody reads it, the server is useless; a reader that has read it and ended
+ * is not a failure.
+ */
 export function announce(output: Output, lines: readonly string[], stop: AbortController): void {
   output.onGone = () => {
     if (output.failure !== undefined) stop.abort('output');

@@ -15,7 +15,7 @@ import { close, createPipeServer, isSame, listen } from './server/server.ts';
 /** `watchmux pipe`: serves lines from stdin to clients. Returns the exit code. */
 export async function pipe(command: PipeCommand, output: Output): Promise<number> {
   const reports = new Reports(process.stderr);
-  // Node takes it for an empty stream.
+  // To Node, it looks like an empty stream.
   if (isDirectory(STDIN)) {
     reports.say('cannot read stdin: it is a directory');
     return 1;
@@ -59,19 +59,19 @@ const STDIN = 0;
 /** After a signal, clients are told to reconnect within this time, spread over it. */
 const RETRY_AFTER_MS = 5_000;
 
-/** An end that takes longer is explained. */
+/** If ending takes longer, it says why. */
 const PATIENCE_MS = 500;
 
 function isDirectory(descriptor: number): boolean {
   try {
     return fstatSync(descriptor).isDirectory();
   } catch {
-    // Whatever is wrong, reading it will tell.
+    // Reading it will show what is wrong.
     return false;
   }
 }
 
-/** Other policies drop events between those that a client gets, and nobody knows whether it has them all in the end. */
+/** Other policies drop events between those that a client gets, so it cannot be known whether it has them all in the end. */
 function observeRecoveries(hub: Hub, { overflow }: PipeCommand): Recoveries | undefined {
   if (overflow !== 'disconnect') return undefined;
   const recoveries = new Recoveries(() => placeOf(hub.version) ?? 0);
@@ -121,7 +121,10 @@ async function feed(
   return !failed;
 }
 
-/** Publishes the event of a line. Resolves to a fault if clients would not take it: with escapes, text can become six times as long. */
+/**
+ * Publishes the event of a line. Resolves to a fault if clients would not accept it: with escapes, text can become six times as
+ * long.
+ */
 async function published(hub: Hub, found: LineEvent, command: PipeCommand): Promise<LineFault | undefined> {
   try {
     await hub.publish(needed(found, command), found.json);
@@ -149,7 +152,7 @@ async function drain(
   const deadline = new AbortController();
   const slow = setTimeout(() => {
     const clients = plural(hub.stats().clients.length, 'client');
-    reports.say(`waiting up to ${drainMs / 1_000} s for ${clients} to take what is queued`);
+    reports.say(`waiting up to ${drainMs / 1_000} s for ${clients} to take their queued events`);
   }, PATIENCE_MS);
   const timer = setTimeout(() => {
     left = hub.stats().clients.length;
@@ -176,7 +179,7 @@ function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** If as many lines are skipped before there is an event, they are likely to be text. */
+/** If this many lines are skipped before there is an event, the input is probably text. */
 const TEXT_LINES = 10;
 
 /**
@@ -207,11 +210,11 @@ export class Reports {
     else this.say(`line ${number} skipped: ${fault}`);
     if (this.hinted) return;
     this.hinted = opens;
-    if (opens) this.say(`line ${number} begins a value of several lines; for one line per value, use jq -c`);
+    if (opens) this.say(`line ${number} begins a value that spans several lines; for one line per value, use jq -c`);
     else if (this.skipped >= TEXT_LINES && events === 0) this.hint('no line is an event so far');
   }
 
-  /** The input has ended, after so many events. Short text is text, too. */
+  /** The input has ended, after this many events. Short input can be text, too. */
   end(events: number): void {
     if (events === 0 && this.skipped > 0 && !this.hinted) this.hint('no line was an event');
   }

@@ -1,4 +1,4 @@
-// What the commands share to read their arguments, and to say what is wrong with them.
+// Shared by the commands: reads their arguments, and says what is wrong with them.
 import { isIPv6 } from 'node:net';
 import type { ParseArgsConfig } from 'node:util';
 import { dotted } from '../pages/words.ts';
@@ -33,11 +33,11 @@ export type Options = NonNullable<ParseArgsConfig['options']>;
 export const valued = (...names: readonly string[]): Options =>
   Object.fromEntries(names.map((name) => [name, { type: 'string' }]));
 
-/** The same, with what they are by default. */
+/** The same, with defaults. */
 export const preset = (defaults: Readonly<Record<string, string>>): Options =>
   Object.fromEntries(Object.entries(defaults).map(([name, value]) => [name, { type: 'string', default: value }]));
 
-/** Which whole numbers are taken. */
+/** Which whole numbers are accepted. */
 interface WholeRange {
   readonly min?: number;
   readonly max?: number;
@@ -58,7 +58,7 @@ export class Given {
     this.positionals = parsed.positionals;
   }
 
-  /** There are no more positionals than this. */
+  /** Checks that there are no more positionals than this. */
   atMost(count: number, why: string): void {
     const extra = this.positionals[count];
     if (extra !== undefined) throw this.error(`unexpected argument ${quote(extra)}: ${why}`);
@@ -81,7 +81,7 @@ export class Given {
     return (this.values[option] as string[] | undefined) ?? [];
   }
 
-  /** A script whose variable is empty would silently get something else than it names. */
+  /** A script with an empty variable would silently get something other than it names. */
   notEmpty(options: readonly string[], expected: string = 'a non-empty value'): void {
     for (const option of options) if (this.values[option] === '') throw this.wrong(option, expected);
   }
@@ -112,7 +112,7 @@ export class Given {
     // Node's timers are limited to 2^31 ms; a day is more than anyone waits.
     if (!(seconds <= 86_400)) throw this.wrong(option, 'seconds, from 0 to 86400');
     if (seconds < min) throw this.wrong(option, `seconds, from ${min} to 86400`);
-    // Only 0 is 0, which often means something else: no limit.
+    // Only 0 becomes 0, which often means something special: no limit.
     return Math.max(Math.round(seconds * 1_000), seconds > 0 ? 1 : 0);
   }
 
@@ -123,7 +123,7 @@ export class Given {
     return host;
   }
 
-  /** Reads an HTTP URL. Undefined: it is none. Throws if nobody can tell what its user or its password is. */
+  /** Reads an HTTP URL. Undefined: it is not one. Throws if its user or password is ambiguous. */
   httpUrl(text: string): URL | undefined {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (url === undefined || !/^https?:$/.test(url.protocol)) return undefined;
@@ -145,7 +145,7 @@ export class Given {
   }
 }
 
-/** The host that a text names, with an IPv6 address perhaps in brackets, as in a URL; undefined if it names none. */
+/** The host that a text names; an IPv6 address may be in brackets, as in a URL. Undefined if it names none. */
 export function toHost(text: string): string | undefined {
   const host = text.replace(/^\[(.*)\]$/, '$1');
   // An empty name, such as that of an unset variable, would mean all interfaces.

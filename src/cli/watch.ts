@@ -32,7 +32,7 @@ export async function watch(command: WatchCommand, output: Output): Promise<numb
     codec: story,
     // The path of another server is requested as it is, including its query.
     bookmarks: target.pathname === WATCH_PATH,
-    // Reading is as fast as the reader of the output, so a large buffer in between is useless.
+    // Reading is only as fast as the reader of the output, so a large buffer in between is useless.
     ...{ capacity: 100, maxBufferedBytes: 1_048_576 },
     // Longer than a hub sends by default, because its limit is an option.
     maxFrameChars: 8 * MAX_LINE_BYTES,
@@ -128,7 +128,7 @@ class ConnectionStory implements Codec<Printed> {
     return false;
   }
 
-  /** Whether to print an event: all that the server sent, and the client's own ERROR if it is about the server's answer. */
+  /** Whether to print an event: everything the server sent, and the client's own ERROR if it is about the server's answer. */
   belongs(event: Printed): boolean {
     if (event.line !== undefined) return true;
     const { code } = event.object as Status;
@@ -155,7 +155,7 @@ class ConnectionStory implements Codec<Printed> {
     return `the stream ended with an error: ${excerpt(why)}`;
   }
 
-  /** What is wrong with the end of a stream that ended regularly: a server of something else, or a response that was cut off. */
+  /** What is wrong if a stream that ended regularly did not end in an event: it is not a watch, or was cut off. */
   get rest(): string | undefined {
     return this.unread === undefined ? undefined : `the stream ended with a line that is not an event: ${excerpt(this.unread)}`;
   }

@@ -51,10 +51,10 @@ function faultOf(value: unknown, types: readonly string[] | undefined): string |
  * `decode` throws INVALID_FRAME for a frame that is not UTF-8, not JSON, nested deeper than 10,000 levels or not an event. The message
  * says which, and quotes the first 80 bytes.
  *
- * Numbers are what `JSON.parse` makes of them: an integer beyond 2^53 loses digits.
+ * Numbers are read as `JSON.parse` reads them: an integer beyond 2^53 loses digits.
  *
- * Upstream: the watch decoder of `client-go/rest/watch`, which only knows the five types, and replaces bytes that are not UTF-8,
- * and halves of surrogate pairs, also escaped ones. Here an escaped half is kept, as `JSON.stringify` writes it again.
+ * Upstream: the watch decoder of `client-go/rest/watch`, which only knows the five types, and replaces bytes that are not
+ * UTF-8, and halves of surrogate pairs, even escaped ones. Here an escaped half is kept, as `JSON.stringify` writes it again.
  */
 export function jsonCodec<E extends WatchEvent = WatchEvent>(
   options: { types?: readonly E['type'][] | undefined } = {},
@@ -94,17 +94,17 @@ export function jsonCodec<E extends WatchEvent = WatchEvent>(
   };
 }
 
-/** The deepest nesting of objects and lists in a JSON text that is read; as in Go, beyond it the text is refused. */
+/** The deepest nesting of objects and lists in a JSON text; as in Go, deeper texts are refused. */
 export const MAX_DEPTH = 10_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-/** A bit that tells a brace from a bracket. */
+/** The bit that distinguishes a brace from a bracket. */
 const BRACE = 0x20;
 const OPENS = 0x7b;
 const CLOSES = 0x7d;
 
-/** How often a character occurs, at most once more than the limit. Far faster than to look at each character. */
+/** How often a character occurs, counted up to one more than the limit. Far faster than looking at each character. */
 function countOf(text: string, char: string, most: number): number {
   let count = 0;
   for (let at = text.indexOf(char); at >= 0 && count <= most; at = text.indexOf(char, at + 1)) count++;
@@ -112,7 +112,7 @@ function countOf(text: string, char: string, most: number): number {
 }
 
 /**
- * Whether a JSON text is nested deeper than so many levels. `JSON.parse` takes any depth, but whatever walks through its
+ * Whether a JSON text is nested deeper than this many levels. `JSON.parse` accepts any depth, but code that walks through its
  * result, such as `JSON.stringify`, needs a stack. Looks at long texts only: each level takes two characters.
  */
 export function isTooDeep(text: string, most: number = MAX_DEPTH): boolean {
@@ -132,7 +132,7 @@ export function isTooDeep(text: string, most: number = MAX_DEPTH): boolean {
   return false;
 }
 
-/** What a JSON text says. Throws a SyntaxError if it is none, and INVALID_FRAME if it is nested too deep. */
+/** Parses a JSON text. Throws a SyntaxError if it is not JSON, and INVALID_FRAME if it is nested too deep. */
 export function parseJson(text: string): unknown {
   if (isTooDeep(text)) throw new WatchError('INVALID_FRAME', `nested deeper than ${MAX_DEPTH} levels`);
   return JSON.parse(text);

@@ -63,7 +63,7 @@ function open(source: ByteSource): Input {
 export function decoderOf<E>(source: ByteSource, framer: Framer, codec: Codec<E>): ByteDecoder<E> {
   const input = open(source);
   let over = false;
-  /** Half a surrogate pair, with which a text has ended. */
+  /** Half a surrogate pair at the end of a text. */
   let half = '';
   let failure: { readonly error: unknown } | undefined;
   let release: ((nothing: undefined) => void) | undefined;
@@ -145,7 +145,7 @@ export function decoderOf<E>(source: ByteSource, framer: Framer, codec: Codec<E>
       if (over) return;
       over = true;
       release?.(undefined);
-      quietly(() => input.cancel()); // nobody is left to hear of a failure
+      quietly(() => input.cancel()); // a failure no longer matters
     },
   };
 }

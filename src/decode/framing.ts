@@ -243,7 +243,7 @@ export class LengthPrefixedFramer extends BufferedFramer {
   }
 }
 
-/** A part that is not joined with others before all are. */
+/** Parts of at least this size are not joined until all are. */
 const LONG_BYTES = 65_536;
 
 /**

@@ -11,7 +11,7 @@ export interface Decoder<E> {
    * Returns an event that is available now, or undefined. Throws what `decode` would reject with. Never called during a `decode`.
    */
   poll?(): E | undefined;
-  /** Releases the source; no more events are requested. A pending `decode` must settle, no matter how. */
+  /** Releases the source; no more events are requested. A pending `decode` must settle, with any outcome. */
   close(): void;
 }
 

@@ -16,12 +16,12 @@ import { checkedType, Resource, type ResourceDeps } from './resource.ts';
 /** Options of a {@link Cluster}: limits of all its requests, like those of `createListWatcher`. */
 export interface ClusterOptions extends Omit<ListWatcherOptions, 'fetch' | 'headers'> {
   /**
-   * Called with each warning of the server that is new, such as that a field is unknown and was dropped. Default: it is printed
-   * with `console.warn`, as kubectl does. What it throws is printed: the request goes on, and may have been done.
+   * Called with each new warning of the server, for example that an unknown field was dropped. Default: prints it with
+   * `console.warn`, as kubectl does. An error that it throws is printed: the request goes on, and may have been carried out.
    */
   readonly onWarning?: ((text: string) => void) | undefined;
   /**
-   * Where the spans of requests go, whose traces the server continues: an `OpenTelemetry` of `watchmux/opentelemetry`. Default:
+   * Where the spans of requests go; the server continues their traces: an `OpenTelemetry` of `watchmux/opentelemetry`. Default:
    * nowhere.
    */
   readonly telemetry?: Telemetry | undefined;
@@ -51,7 +51,7 @@ export interface RequestCount {
 export interface LoadClusterOptions extends ClusterOptions, KubeConfigOptions {
   /**
    * How long an exec plugin of the kubeconfig may run, in milliseconds; then it is killed, and the request rejects. Default 30,000,
-   * or half of `responseTimeoutMs` if that is shorter: a request waits for the plugin, too, so this must be the shorter time.
+   * or half of `responseTimeoutMs` if that is shorter: a request also waits for the plugin, so this must be less.
    */
   readonly execTimeoutMs?: number | undefined;
 }
@@ -175,7 +175,10 @@ export class Cluster implements ResourceSource {
     return namespace ? resource.in(namespace) : resource;
   };
 
-  /** How many requests were made, one that was made again with new credentials twice. Upstream: `rest_client_requests_total`. */
+  /**
+   * How many requests were made; one that was repeated with new credentials counts twice. Upstream:
+   * `rest_client_requests_total`.
+   */
   get requestCounts(): readonly RequestCount[] {
     const { host } = this.server;
     return Array.from(this.#requests, ([key, count]) => {
@@ -205,7 +208,7 @@ export class Cluster implements ResourceSource {
     const identity = await this.#credentials.identity();
     const response = await ask(identity);
     if (response.status !== 401) return response;
-    // What is refused with 401 was not done, whatever it is, so it can be sent again.
+    // A request refused with 401 was not carried out, whatever it is, so it can be sent again.
     try {
       const other = await this.#credentials.renewed(identity);
       if (!other) return response;
@@ -225,15 +228,15 @@ export class Cluster implements ResourceSource {
     );
   }
 
-  /** Closes idle connections, which would otherwise close by themselves within a minute. The cluster can still be used. */
+  /** Closes idle connections, which otherwise close by themselves within a minute. The cluster can still be used. */
   close(): void {
     this.#credentials.close();
   }
 }
 
 /**
- * What a server says beside its answer, in a `Warning` header: that a field is unknown, and was dropped; that a version will be
- * removed. kubectl and client-go print it, and so does this: each text once.
+ * Warnings that a server sends with its answer, in a `Warning` header: that an unknown field was dropped, or that a version
+ * will be removed. Prints each text once, as kubectl and client-go print them.
  */
 
 const MAX_TEXTS = 1_000;

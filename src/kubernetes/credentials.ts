@@ -1,4 +1,4 @@
-// A configuration, as what each request needs: headers, and whom to trust. Ours is one context of a kubeconfig.
+// Turns a configuration into what each request needs: headers, and whom to trust. Ours is one context of a kubeconfig.
 
 import { readFile } from 'node:fs/promises';
 import { Agent as HttpAgent } from 'node:http';
@@ -19,8 +19,8 @@ import {
 import { createProxyAgent, proxyOf } from './node-fetch.ts';
 
 /**
- * What a {@link Cluster} needs to know of a configuration. `loadCluster` has its own; the `KubeConfig` of
- * `@kubernetes/client-node` fits, and so does your own implementation.
+ * What a {@link Cluster} needs from a configuration. `loadCluster` has its own; the `KubeConfig` of `@kubernetes/client-node`
+ * fits, and so does your own implementation.
  */
 export interface KubeConfigLike {
   getCurrentContext(): string;
@@ -29,13 +29,13 @@ export interface KubeConfigLike {
   getCurrentUser(): object | null;
   /** Adds headers and TLS options. Called before every request. */
   applyToHTTPSOptions(options: RequestOptions): Promise<void>;
-  /** Called when the server has answered 401 to a request with these options: they are not to be used again. */
+  /** Called when the server has answered 401 to a request with these options: they must not be used again. */
   invalidate?(refused: RequestOptions): void;
 }
 
 type Headers = Readonly<Record<string, string | readonly string[]>>;
 
-/** Under this name, a cluster has what is meant for its plugin. */
+/** The name under which a cluster holds the configuration for its plugin. */
 const PLUGIN_CONFIG = 'client.authentication.k8s.io/exec';
 
 class LoadedConfig implements KubeConfigLike {
@@ -65,7 +65,7 @@ class LoadedConfig implements KubeConfigLike {
     return this.#chosen.user;
   }
 
-  /** As whom the user acts. To leave it out would be to act with other rights, so it is sent to servers without TLS, too. */
+  /** The user to impersonate. Leaving it out would mean acting with other rights, so it is sent to servers without TLS, too. */
   get impersonation(): Headers {
     const { as, 'as-uid': uid, 'as-groups': groups, 'as-user-extra': extra = {} } = this.#chosen.user;
     if (as === undefined) return {};
@@ -82,7 +82,7 @@ class LoadedConfig implements KubeConfigLike {
     const { cluster, user } = this.#chosen;
     const { 'insecure-skip-tls-verify': insecure, 'tls-server-name': servername } = cluster;
     const authorization = await authorizationOf(user);
-    // As in kubectl, what the kubeconfig itself says counts before what a plugin would say.
+    // As in kubectl, the kubeconfig itself takes precedence over a plugin.
     const answer: PluginAnswer = (authorization ? undefined : await this.#plugin?.answer()) ?? {};
     const [ca, cert, key] = await Promise.all([
       content(cluster, 'certificate-authority'),
@@ -125,23 +125,23 @@ class LoadedConfig implements KubeConfigLike {
   }
 }
 
-/** What an entry has as data, or in a file. Files are read each time, because they are replaced. */
+/** The content of an entry, from its data or a file. Files are read each time, because they may be replaced. */
 async function content<T extends ClusterEntry | UserEntry>(entry: T, name: string): Promise<string | undefined> {
   const { [name]: path, [`${name}-data`]: data } = entry as Readonly<Record<string, string | undefined>>;
   if (data !== undefined) return Buffer.from(data, 'base64').toString();
   return path === undefined ? undefined : readFile(path, 'utf8');
 }
 
-/** What a user has that needs no plugin. */
+/** The authorization of a user who needs no plugin. */
 async function authorizationOf(user: UserEntry): Promise<string | undefined> {
   const { token, tokenFile, username, password } = user;
   if (tokenFile !== undefined) {
     const read = await readFile(tokenFile, 'utf8').catch((error: unknown) => {
       if (token === undefined) throw error;
-      return ''; // as in kubectl, the token itself is for when its file cannot be read
+      return ''; // as in kubectl, the token itself is used if its file cannot be read
     });
     if (read.trim()) return `Bearer ${read.trim()}`;
-    if (token === undefined) throw new Error(`${tokenFile} is empty, where a token is expected`);
+    if (token === undefined) throw new Error(`${tokenFile} is empty: expected a token`);
   }
   if (token !== undefined) return `Bearer ${token}`;
   if (username !== undefined || password !== undefined) {
@@ -151,12 +151,12 @@ async function authorizationOf(user: UserEntry): Promise<string | undefined> {
 }
 
 /**
- * The token of OpenID Connect, as long as it is good. To refresh it here would use up the token that refreshes it, of which
- * kubectl keeps the only copy, in the kubeconfig.
+ * The token of OpenID Connect, while it is valid. Refreshing it here would use up the refresh token, of which kubectl keeps the
+ * only copy, in the kubeconfig.
  */
 function idTokenOf({ name, config = {} }: ProviderEntry): string {
   const { 'id-token': token } = config;
-  if (name !== 'oidc') throw new Error(`the auth-provider "${name}" is not one that kubectl still has: use an exec plugin`);
+  if (name !== 'oidc') throw new Error(`kubectl no longer supports the auth-provider "${name}": use an exec plugin`);
   if (typeof token !== 'string' || token === '') throw new Error('the auth-provider "oidc" has no id-token: use an exec plugin');
   if (Date.now() >= expiryMs(token)) {
     throw new Error('the id-token of OpenID Connect has expired: refresh it with kubectl, or use an exec plugin (kubelogin)');
@@ -173,7 +173,7 @@ function expiryMs(token: string): number {
   }
 }
 
-/** Headers are bytes, which Node takes one for each character. */
+/** Headers are bytes, and Node takes one per character. */
 const asBytes = (text: string): string => Buffer.from(text).toString('latin1');
 
 /** A name as a part of a header's name. Upstream: `headerKeyEscape`. */
@@ -185,11 +185,11 @@ function escaped(name: string): string {
 }
 
 /**
- * What each request to a cluster needs: who asks, whom to trust, and a connection. The configuration is consulted before every
- * request, because tokens and certificates change while a program runs: files are replaced, exec plugins hand out new ones.
- * Requests that start together ask once, so that a plugin does not run for each of them.
+ * What each request to a cluster needs: an identity, trusted certificates, and a connection. The configuration is consulted
+ * before every request, because tokens and certificates change while a program runs: files are replaced, exec plugins issue new
+ * ones. Requests that start together ask once, so that a plugin does not run for each of them.
  *
- * A 401 has its own answer: the configuration drops what it keeps, and is asked again. Only what differs is worth a second try.
+ * After a 401, the configuration drops what it keeps, and is asked again. Only different credentials are worth a second try.
  *
  * Connections are kept for the next request, in a pool for each identity: after a certificate has changed, none with the old one
  * is used again. A request through a proxy has a connection of its own.
@@ -201,7 +201,7 @@ function escaped(name: string): string {
  */
 const IDLE_MS = 60_000;
 
-/** The options of a request that say who asks, and whom to trust. */
+/** The options of a request that give its identity, and whom to trust. */
 const IDENTITY = ['ca', 'cert', 'key', 'pfx', 'passphrase', 'servername', 'rejectUnauthorized', 'auth'] as const;
 
 export class Credentials {
@@ -222,9 +222,9 @@ export class Credentials {
     this.#agent = new (this.#plain ? HttpAgent : HttpsAgent)({ keepAlive: true, timeout: IDLE_MS });
   }
 
-  /** Who asks next, and whom to trust. */
+  /** The identity for the next request, and whom to trust. */
   async identity(): Promise<RequestOptions> {
-    // As kubectl does: over plain HTTP everybody on the way could read the token. client-node refuses such servers altogether.
+    // As kubectl does: over plain HTTP anybody on the way could read the token. client-node refuses such servers altogether.
     if (this.#plain) return { headers: this.#config instanceof LoadedConfig ? toHeaders(this.#config.impersonation) : {} };
     this.#pending ??= this.#ask().finally(() => {
       this.#pending = undefined;
@@ -232,7 +232,7 @@ export class Credentials {
     return this.#pending;
   }
 
-  /** Whoever asks next, after the server has answered 401 to this one. Undefined if that is the same one. */
+  /** The identity after the server has answered 401 to this one. Undefined if it is the same. */
   async renewed(refused: RequestOptions): Promise<RequestOptions | undefined> {
     this.#config.invalidate?.(refused);
     await this.#pending?.catch(() => {}); // it may have begun before
@@ -243,7 +243,7 @@ export class Credentials {
   /** The options of a request that say how to connect. */
   async connection({ servername }: RequestOptions, signal: AbortSignal | undefined): Promise<RequestOptions> {
     if (!this.#proxy) return { agent: this.#agent };
-    // The agents of proxies do not say for whom a certificate must be if the server has no name, only an address.
+    // If the server has only an address and no name, the agents of proxies do not say whom a certificate must be for.
     const name = servername ?? this.#server.hostname.replace(/^\[|\]$/g, '');
     return {
       agent: await createProxyAgent(this.#proxy, signal),
@@ -275,7 +275,7 @@ function anonymous(config: KubeConfigLike): KubeConfigLike {
   return Object.create(config, { getCurrentUser: { value: () => ({ name: 'anonymous' }) } }) as KubeConfigLike;
 }
 
-/** A file with a token often ends with a line end, which no header may have. */
+/** A token file often ends with a line end, which headers must not contain. */
 function toHeaders(headers: object | undefined): Record<string, string | string[]> {
   const entries = Object.entries(headers ?? {}).filter(([, value]) => value !== undefined);
   const trimmed = (value: unknown): string => String(value).trim();
@@ -294,6 +294,6 @@ export async function loadKubeConfig(options: KubeConfigOptions, plugins: Plugin
   const config = new LoadedConfig(await findContext(options), { clock, timeoutMs });
   const { server, proxyUrl } = config.getCurrentCluster();
   const proxy = URL.canParse(server) ? proxyOf(new URL(server), proxyUrl) : undefined;
-  if (proxy) (await createProxyAgent(proxy, undefined)).destroy(); // a package that is missing is missing now
+  if (proxy) (await createProxyAgent(proxy, undefined)).destroy(); // reports a missing package now
   return config;
 }

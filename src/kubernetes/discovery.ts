@@ -1,5 +1,5 @@
 /**
- * Finds a resource by what people call it, as kubectl does, or by the kind of its objects: the server says what it has.
+ * Finds a resource by any of its names, as kubectl does, or by the kind of its objects, in the server's discovery documents.
  *
  *     pods, pods/v1       ---> /api/v1
  *     deployments.apps/v1 ---> /apis, with the resources of all groups        then, if they are not there, /apis/apps/v1
@@ -8,11 +8,11 @@
  *     deploy              ---> /api/v1, then /apis: the first that has it
  *
  * Since Kubernetes 1.26, `/apis` answers for all groups at once, so that all kinds of a program cost two requests; older servers are
- * asked for each version of a group. Answers are shared by all that ask at the same time, and for as long as a caller allows. What
- * an old answer does not have may be new: that is asked for again. Upstream: the RESTMapper of controller-runtime.
+ * asked for each version of a group. Answers are shared by concurrent questions, and for as long as a caller allows. A resource
+ * missing from an old answer may be new, so it is asked for again. Upstream: the RESTMapper of controller-runtime.
  *
- * That a server does not have a resource is said by documents alone. A 404 may be that of a proxy that has lost its server, and reads
- * as the one of a server that has not such a group; so `/apis`, or `/api`, must confirm it. Whatever leaves it open is an error.
+ * Only documents can show that a server lacks a resource. A 404 may come from a proxy that has lost its server, and looks like
+ * that of a server without the group; so `/apis`, or `/api`, must confirm it. If that leaves it open, it is an error.
  */
 import { toObject } from '../cache/http/answer.ts';
 import { ask, type HttpSettings } from '../cache/http/exchange.ts';
@@ -21,7 +21,7 @@ import { SharedWork } from '../watch/abort.ts';
 import { checkOptions, invalid, isRecord, refusalCode, WatchError, wholeNumber } from '../watch/errors.ts';
 import { urlAt } from './resource.ts';
 
-/** The whole answer of a server, if it knows that; otherwise only the names of its groups. */
+/** The aggregated answer, if the server supports it; otherwise only the names of its groups. */
 const ACCEPT = ['v2', 'v2beta1']
   .map((version) => `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList,`)
   .concat('application/json')
@@ -35,12 +35,12 @@ interface GroupVersion {
   readonly version: string;
 }
 
-/** One version of a group, with its resources unless they must be asked for. */
+/** One version of a group, with its resources unless they must be requested. */
 interface Served extends GroupVersion {
   readonly resources?: readonly Known[] | undefined;
 }
 
-/** A resource, and what it is called. */
+/** A resource, and its names. */
 interface Known {
   readonly type: ResourceType;
   /** In lower case. */
@@ -53,7 +53,7 @@ interface Answer {
   readonly served: SharedWork<readonly Served[]>;
 }
 
-/** How old what is read may be. */
+/** How old the answers may be. */
 interface Terms {
   readonly sinceMs: number;
   readonly nowMs: number;
@@ -69,7 +69,7 @@ interface Asker {
 /** What a server has, as far as it was asked. */
 export class ClusterDiscovery {
   readonly #asker: Asker;
-  /** By path. Those that are too old for everybody go when another comes. */
+  /** By path. Answers that are too old for all callers are dropped when another arrives. */
   readonly #answers: Map<string, Answer> = new Map();
 
   constructor(asker: Asker) {
@@ -94,7 +94,7 @@ export class ClusterDiscovery {
     throw invalid('resource', shown, 'one that the server has');
   }
 
-  /** Where it may be. What must be new is asked for in no more than its group, if that is known. */
+  /** Where it may be. If the answer must be new, only its group is asked for, if that is known. */
   async *#places(place: GroupVersion, terms: Terms): AsyncGenerator<Served> {
     const { group, version } = place;
     if (!group) {
@@ -119,7 +119,7 @@ export class ClusterDiscovery {
     if (failed) throw failed.error;
   }
 
-  /** What is in a version of a group, or which versions a group has. */
+  /** The content of a version of a group, or the versions of a group. */
   async #within(place: GroupVersion, terms: Terms): Promise<readonly Served[]> {
     const { group, version } = place;
     try {
@@ -128,7 +128,7 @@ export class ClusterDiscovery {
       unless(NOT_FOUND)(error);
       const all = await this.#read(group ? ALL_GROUPS : CORE_VERSIONS, { ...terms, sinceMs: terms.nowMs });
       const listed = all.filter((each) => each.group === group && (!version || each.version === version));
-      // While a server takes a definition in, its documents differ.
+      // While a server adds a definition, its documents differ.
       if (listed.every(({ resources }) => resources)) return listed;
       throw error;
     }
@@ -157,10 +157,10 @@ export class ClusterDiscovery {
   }
 }
 
-/** Codes of what is not there, or, of old servers, not in this form. */
+/** Codes for a missing document, or, on old servers, a missing form of it. */
 const NOT_FOUND = [404, 406];
 
-/** Takes refusals with some codes for nothing. */
+/** Treats refusals with these codes as an empty answer. */
 function unless(codes: readonly number[]): (error: unknown) => readonly Served[] {
   return (error) => {
     if (codes.includes(refusalCode(error) ?? 0)) return [];
@@ -168,7 +168,7 @@ function unless(codes: readonly number[]): (error: unknown) => readonly Served[]
   };
 }
 
-/** Where to look, and for what. Throws INVALID_ARGUMENT for what is not a name. */
+/** Where to look, and for what. Throws INVALID_ARGUMENT for anything but a name. */
 function toQuestion(name: string | GroupVersionKind): { place: GroupVersion; matches: (known: Known) => boolean } {
   if (typeof name === 'string') {
     const [, word = '', group = '', version = ''] = /^([^./]+)(?:\.([^/]+))?(?:\/([^/]+))?$/.exec(name) ?? [];
@@ -201,12 +201,12 @@ function toPath({ group, version }: GroupVersion): string {
   return version ? `${ALL_GROUPS}/${group}/${version}` : `${ALL_GROUPS}/${group}`;
 }
 
-// What a server answers comes over the wire, so no member is certain. Upstream: `APIGroupDiscoveryList`, and the older `APIGroupList`,
+// Answers come over the wire, so no member is certain. Upstream: `APIGroupDiscoveryList`, and the older `APIGroupList`,
 // `APIGroup`, `APIVersions` and `APIResourceList`.
 
 type Wire = Readonly<Record<string, unknown>>;
 
-/** Throws INVALID_FRAME for what is no such document: it says nothing about what the server has. */
+/** Throws INVALID_FRAME for anything but such a document, which says nothing about what the server has. */
 function toServed(answer: unknown, path: string): readonly Served[] {
   const [root, name = '', version] = path.split('/');
   const { kind, items, groups, versions, resources, name: group } = isRecord(answer) ? answer : {};
@@ -221,7 +221,7 @@ function toServed(answer: unknown, path: string): readonly Served[] {
     const place = version === undefined ? { group: '', version: name } : { group: name, version };
     return [{ ...place, resources: recordsIn(resources).flatMap((each) => toKnown(place, each)) }];
   }
-  throw new WatchError('INVALID_FRAME', `/${path}: expected what the server has, as Kubernetes lists it`);
+  throw new WatchError('INVALID_FRAME', `/${path}: expected a discovery document of Kubernetes`);
 }
 
 function toVersions({ metadata, versions }: Wire): Served[] {

@@ -1,13 +1,13 @@
 /**
- * An exec plugin: a program that hands out credentials. Upstream: client-go's `plugin/pkg/client/auth/exec`.
+ * An exec plugin: a program that issues credentials. Upstream: client-go's `plugin/pkg/client/auth/exec`.
  *
  *     KUBERNETES_EXEC_INFO ---> the program ---> an ExecCredential on its standard output: a token, or a certificate and its key
  *
  * - When does it run? When there is no answer yet, when its answer has expired, and when the server has refused the answer with
  *   401. An answer without an expiry is kept until then. {@link Credentials} asks once for requests that start together.
- * - What does it read? Nothing: its standard input is at its end, so one that would ask a person ends instead of waiting.
- * - What does a person see? What it writes to standard error, as it writes it: that is where logins show their addresses.
- * - How long may it take? Until the time limit; then it is killed. The error names it, and repeats the end of what it said.
+ * - What does it read? Nothing: its standard input is empty, so a program that would ask a person ends instead of waiting.
+ * - What does a person see? What it writes to standard error, immediately: logins show their URLs there.
+ * - How long may it take? Until the time limit; then it is killed. The error names it, and repeats the end of its output.
  */
 import { spawn } from 'node:child_process';
 import type { Clock } from '../watch/clock.ts';
@@ -15,10 +15,10 @@ import { oneLine } from '../watch/failures.ts';
 import type { ExecEntry } from './kube-config.ts';
 
 const MAX_OUTPUT_BYTES = 1_048_576;
-/** How much of what it said is in the error. */
+/** How much of its output is in the error. */
 const MAX_SAID_CHARS = 500;
 
-/** What a plugin has handed out. */
+/** What a plugin has issued. */
 export interface PluginAnswer {
   readonly token?: string | undefined;
   readonly cert?: string | undefined;
@@ -27,7 +27,7 @@ export interface PluginAnswer {
 
 /** What a plugin needs, besides its entry in the kubeconfig. */
 interface PluginOptions {
-  /** What to tell it about the cluster, if it wants to know. */
+  /** Information about the cluster, if it asks for it. */
   readonly clusterInfo: () => Promise<object>;
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -43,7 +43,7 @@ export class ExecPlugin {
     this.#options = options;
   }
 
-  /** What it handed out last, if that is still good; otherwise runs it. */
+  /** Returns its last answer if that is still valid; otherwise runs it. */
   async answer(): Promise<PluginAnswer> {
     if (this.#kept && Date.now() < this.#kept.untilMs) return this.#kept;
     const kept = this.#read(await this.#run(await this.#environment()));
@@ -79,7 +79,7 @@ export class ExecPlugin {
       const stop = (why: string): void => {
         cancel();
         child.kill('SIGKILL');
-        // A program that it has started may hold the other ends open.
+        // A program that it started may keep the other ends open.
         child.stdout?.destroy();
         child.stderr?.destroy();
         reject(this.#failed(why, said));
@@ -89,7 +89,7 @@ export class ExecPlugin {
         reject(error.code === 'ENOENT' ? this.#missing() : this.#failed(`cannot be run: ${error.message}`));
       });
       const cancel = timeoutMs ? clock.schedule(timeoutMs, () => stop(`has not answered within ${timeoutMs} ms`)) : () => {};
-      // Without file descriptors left there are no streams, and only then an error.
+      // If no file descriptors are left, there are no streams yet, and the error follows.
       child.stdout?.on('data', (part: Buffer) => {
         bytes += part.length;
         if (bytes > MAX_OUTPUT_BYTES) stop(`has written more than ${MAX_OUTPUT_BYTES} bytes`);

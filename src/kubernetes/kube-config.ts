@@ -1,12 +1,12 @@
 /**
- * Where a cluster is found, as kubectl finds it, and kubeconfig files, read as kubectl reads them (client-go's clientcmd):
+ * Finds a cluster as kubectl does, and reads kubeconfig files as kubectl does (client-go's clientcmd):
  *
  *     files ---> each: YAML, checked, with absolute paths ---> merged: the first one to name something wins ---> one context
  *
- * - A file that is missing or empty is skipped. A broken one is an error: what it would have said might have counted.
+ * - A file that is missing or empty is skipped. A broken one is an error, because its content might have mattered.
  * - An entry counts as a whole: two files never make one user or one cluster between them.
  * - Paths in a file are relative to its folder, and so is the command of an exec plugin, unless it is a bare name.
- * - What contradicts itself is refused: to ignore `as-groups` without `as` would mean to ask with more rights than intended.
+ * - Contradictions are refused: ignoring `as-groups` without `as` would mean acting with more rights than intended.
  */
 
 import { access, readFile } from 'node:fs/promises';
@@ -91,9 +91,9 @@ const FILE = {
 
 /** Where a server is, and whom to trust. */
 export type ClusterEntry = Entry<typeof CLUSTER>;
-/** Who asks. */
+/** The user who makes the requests. */
 export type UserEntry = Entry<typeof USER>;
-/** A program that hands out credentials. */
+/** A program that issues credentials. */
 export type ExecEntry = NonNullable<UserEntry['exec']>;
 export type ProviderEntry = NonNullable<UserEntry['auth-provider']>;
 type ContextEntry = Entry<typeof CONTEXT>;
@@ -111,11 +111,11 @@ export interface Chosen {
   readonly context: string;
   readonly namespace: string | undefined;
   readonly cluster: ClusterEntry;
-  /** Absent: nobody in particular. */
+  /** Empty: anonymous. */
   readonly user: UserEntry;
 }
 
-/** A file that does not say what a kubeconfig says. The message has the type of a value only: the value may be a secret. */
+/** A file that is not a valid kubeconfig. The message names only the type of a value, because the value may be a secret. */
 class Unreadable extends Error {
   override readonly name: string = 'Unreadable';
   static at(place: string, expected: string, value: unknown): Unreadable {
@@ -157,7 +157,7 @@ function named<T>(
   return entries;
 }
 
-/** Reads the text of a kubeconfig. Paths in it are relative to `folder`. Rejects with INVALID_ARGUMENT if it is none. */
+/** Reads the text of a kubeconfig. Paths in it are relative to `folder`. Rejects with INVALID_ARGUMENT if it is not one. */
 async function parseKubeconfig(text: string, what: string, folder: string): Promise<Kubeconfig> {
   try {
     const all = known(await toValue(text), FILE, '');
@@ -203,7 +203,7 @@ function within<T>(folder: string, entry: T, names: readonly (keyof T & string)[
 const isKnownToKubectl = ({ format, tag }: { readonly format?: string; readonly tag: string }): boolean =>
   format !== 'TIME' && format !== 'EXP' && !tag.endsWith(':timestamp');
 
-/** JSON needs no package. The rest is YAML of the version that kubectl reads, in which `yes` is true. */
+/** JSON needs no package. Anything else is YAML of the version that kubectl reads, in which `yes` is true. */
 async function toValue(text: string): Promise<unknown> {
   if (text.trim() === '') return undefined;
   try {
@@ -236,7 +236,7 @@ async function readKubeconfig(path: string): Promise<Kubeconfig | undefined> {
   return parseKubeconfig(text, path, dirname(resolve(path)));
 }
 
-/** Merges files: what an earlier one says counts. */
+/** Merges files: earlier ones take precedence. */
 function merged(files: readonly Kubeconfig[]): Kubeconfig {
   return {
     currentContext: files.find(({ currentContext }) => currentContext !== '')?.currentContext ?? '',
@@ -280,7 +280,7 @@ function entryOf<T>(entries: ReadonlyMap<string, T>, name: string | undefined, w
   throw invalid(`kubeconfig: ${what}`, name, `one of ${[...entries.keys()].join(', ') || 'none'}`);
 }
 
-/** What kubectl refuses, too: two answers to one question, or half of one. */
+/** Faults that kubectl refuses, too: two answers to one question, or half an answer. */
 function* faultsOf({ cluster, user }: Chosen): Generator<string> {
   const has = <T extends object>(entry: T, ...names: (keyof T)[]): boolean => names.some((name) => entry[name] !== undefined);
   const both = (one: string): string => `expected ${one} or ${one}-data, got both`;
@@ -299,7 +299,7 @@ function* faultsOf({ cluster, user }: Chosen): Generator<string> {
   if (user.exec && user['auth-provider']) yield 'expected exec or an auth-provider, got both';
   if (user.exec && !user.exec.command) yield 'exec has no command';
   if (!user.as && has(user, 'as-uid', 'as-groups', 'as-user-extra')) {
-    yield 'expected as, to go with as-uid, as-groups and as-user-extra';
+    yield 'expected as together with as-uid, as-groups and as-user-extra';
   }
 }
 
@@ -309,7 +309,9 @@ export interface KubeConfigOptions {
   readonly file?: string | undefined;
   /** A kubeconfig itself, in YAML or JSON. Paths in it are relative to the current folder. */
   readonly text?: string | undefined;
-  /** The URL of a server that needs no kubeconfig, because it asks for no credentials, and any system trusts its certificate. */
+  /**
+   * The URL of a server that needs no kubeconfig, because it needs no credentials, and its certificate is generally trusted.
+   */
   readonly server?: string | undefined;
   /**
    * Use the service account of the pod in which this runs, even if there are kubeconfig files. A string is a prefix for the paths
@@ -366,7 +368,7 @@ function homes(): readonly string[] {
   return known.filter((each): each is string => Boolean(each));
 }
 
-/** In a container, a user may be a mere number, of whom nothing else is known. */
+/** In a container, a user may be just a number, about which nothing else is known. */
 function ownHome(): string | undefined {
   try {
     return homedir();

@@ -7,7 +7,7 @@
  * - The body is read from the network only as fast as its reader reads, so that a slow reader holds the server back.
  * - An abort rejects what is pending, or breaks the body. A cancelled body closes its connection.
  * - Compressed answers may consist of many gzip members: a kube-apiserver ends one at every flush, and each event arrives at once.
- * - Every connection has TCP keep-alive probes: one whose other end has vanished silently ends, even if nobody writes.
+ * - Every connection has TCP keep-alive probes: one whose other end has silently vanished ends, even if nothing is written.
  * - A server may close an idle connection just when a request is sent on it. A GET is then sent once more, on a new connection.
  * - Redirects are not followed.
  */
@@ -75,24 +75,24 @@ interface Begun {
 
 function begin(url: URL, { method = 'GET', body, headers, signal }: NodeRequest, prepared: RequestOptions): Begun {
   const all = { 'accept-encoding': 'gzip', ...headers, ...prepared.headers };
-  // As bytes: Node would write the headers beside a string as UTF-8, too, and they are bytes already.
+  // As bytes: with a string, Node would also write the headers as UTF-8, but they are bytes already.
   const bytes = body === undefined ? undefined : Buffer.from(body);
   // Node sends no length with the body of a DELETE, unless it is set.
   const length = bytes && { 'content-length': bytes.length };
   const open = url.protocol === 'https:' ? overHttps : overHttp;
   const request = open(url, { ...prepared, method, headers: { ...all, ...length }, ...(signal && { signal }) });
   request.on('socket', (socket) => socket.setKeepAlive(true, PROBE_AFTER_MS));
-  // The agent of a proxy reports what that has answered. Otherwise its refusal would count as the server's.
+  // A proxy's agent reports the proxy's answer. Otherwise its refusal would count as the server's.
   request.on('proxyConnect', ({ statusCode }: { readonly statusCode: number }) => {
     if (statusCode !== 200) request.destroy(new Error(`the proxy answered ${statusCode} to CONNECT ${url.host}`));
   });
   const incoming = new Promise<IncomingMessage>((resolve, reject) => {
     request.on('response', resolve);
     request.on('error', reject);
-    // Without a listener, Node closes the connection, and nobody hears of it.
+    // Without a listener, Node silently closes the connection.
     request.on('upgrade', ({ statusCode }, socket) => {
       socket.destroy();
-      reject(new Error(`the server answered ${statusCode}: nobody has asked for another protocol`));
+      reject(new Error(`the server answered ${statusCode}, but no other protocol was requested`));
     });
   });
   request.end(bytes);
@@ -164,7 +164,7 @@ function toProxy(name: string, text: string): URL {
   throw invalid(name, text.replace(/\/\/.*@/, '//'), 'an http, https or socks5 URL');
 }
 
-/** Whether a server is asked directly. What is on this machine always is. */
+/** Whether a server is connected to directly, as those on this machine always are. */
 function isExempt(server: URL, noProxy: string): boolean {
   const host = server.hostname.replace(/^\[|\]$/g, '').toLowerCase();
   const port = server.port || '443';

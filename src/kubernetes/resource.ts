@@ -1,6 +1,6 @@
 /**
- * The objects of one kind in a cluster, in all namespaces or in one. It is a `ListWatcher`, so it can be given to an informer as
- * it is; it also reads and writes single objects.
+ * The objects of one kind in a cluster, in all namespaces or in one. It is a `ListWatcher`, so it can be passed to an informer;
+ * it also reads and writes single objects.
  *
  *     resource('pods') ---> list, watch: the collection          |  in('default')  ---> the same, of one namespace
  *                      ---> get, create, update, patch, delete: one object, `/name`, `/name/status`
@@ -102,8 +102,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
 
   /**
    * Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. For a subresource that is
-   * an action and not stored, such as `eviction`, the server only reports success: this then resolves with the object as it was
-   * given.
+   * an action and not stored, such as `eviction`, the server only reports success: this then resolves with the given object.
    */
   async create(object: T, options: WriteOptions = {}): Promise<T> {
     const parameters = toParameters(checkedWrite(options, WRITE_NAMES));
@@ -141,8 +140,8 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   }
 
   /**
-   * Deletes the objects that the selectors match. Resolves with these objects, as far as the server tells them. Objects of all
-   * namespaces at once are refused with 405.
+   * Deletes the objects that the selectors match. Resolves with these objects, as far as the server returns them. Objects of
+   * all namespaces at once are refused with 405.
    */
   async deleteCollection(options: DeleteCollectionOptions = {}): Promise<readonly T[]> {
     const { dryRun, signal, labelSelector, fieldSelector } = checkedDeleteCollection(options);
@@ -163,9 +162,9 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     return urlAt(this.#means.server, toPath(this.type, namespace));
   }
 
-  /** The text of an object. What all objects of a collection have in common need not be repeated in each. */
+  /** The text of an object. Fills in what all objects of a collection have in common. */
   #written(object: object, subresource: string | undefined): string {
-    // Only a status is of the same kind as the objects.
+    // Of the subresources, only a status has the kind of the objects.
     if (subresource !== undefined && subresource !== 'status') return JSON.stringify(object);
     const { kind } = this.type;
     return JSON.stringify({ apiVersion: apiVersionOf(this.type), ...(kind && { kind }), ...object });
@@ -174,7 +173,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   async #object(place: NamespacedName, options: ObjectOptions, asked: Asked): Promise<T> {
     const object = await this.#send(place, options, asked);
     if (object === undefined) throw new WatchError('INVALID_FRAME', 'expected an object, got a Status');
-    // Only what is created need not be stored, as the review of an access is not.
+    // Only created objects need not be stored: the review of an access is not.
     return asked.method === 'POST' ? object : stored(object);
   }
 
@@ -192,7 +191,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   }
 }
 
-/** Refuses what is not an object of a collection, such as the answer of a proxy. */
+/** Refuses anything but an object of a collection, such as the answer of a proxy. */
 function stored<T>(object: T): T {
   if (isRecord((object as KubernetesObject).metadata)) return object;
   throw new WatchError('INVALID_FRAME', 'the answer is not an object of Kubernetes: it has no metadata');
@@ -236,7 +235,7 @@ interface Asked extends RequestSpec {
 /**
  * A class of `@kubernetes/client-node` as it is in JSON, which is what a {@link Resource} reads and writes. In the classes, dates
  * are of class `Date`, and names that are words of JavaScript are changed: a NetworkPolicy has `_from` where its JSON has `from`.
- * A server ignores what it does not know, so a rule that is written with `_from` lets everybody in.
+ * A server ignores unknown fields, so a rule written with `_from` lets everybody in.
  *
  *     cluster.resource<AsJson<V1NetworkPolicy>>('networkpolicies.networking.k8s.io/v1')
  */
@@ -250,7 +249,7 @@ export type AsJson<T> = 0 extends 1 & T
         ? { [K in keyof T as JsonName<T, K>]: AsJson<T[K]> }
         : T;
 
-/** What the classes of client-node call otherwise. */
+/** Names that the classes of client-node change. */
 interface JsonNames {
   readonly _continue: 'continue';
   readonly _default: 'default';
@@ -259,7 +258,7 @@ interface JsonNames {
   readonly _int: 'int';
 }
 
-/** What a class calls otherwise that describes a schema, as that of a custom resource definition does. */
+/** Names that classes change in schemas, such as those of custom resource definitions. */
 interface SchemaNames extends JsonNames {
   readonly ref: '$ref';
   readonly schema: '$schema';

@@ -23,8 +23,8 @@ export const ANSWER_MS = 10_000;
 const LOST = 'the connection to NATS is lost';
 
 /**
- * The one connection of a stream. It is made when it is first needed, and again whenever necessary. nats.js reconnects by itself,
- * but drops what is sent meanwhile and never answers earlier requests, so pending calls are told about a loss.
+ * The one connection of a stream. It is made when first needed, and again whenever necessary. nats.js reconnects by itself, but
+ * drops what is sent meanwhile and never answers earlier requests, so pending calls are notified of a loss.
  */
 export class NatsLink {
   private readonly options: NodeConnectionOptions;
@@ -99,7 +99,10 @@ export class NatsLink {
     return connecting;
   }
 
-  /** Tells pending calls when the connection is lost. One that has closed for good is replaced when it is next needed. */
+  /**
+   * Notifies pending calls when the connection is lost. A connection that has closed permanently is replaced when it is next
+   * needed.
+   */
   private async observe(nats: NatsConnection): Promise<void> {
     let isBack = (): void => {};
     for await (const { type } of nats.status()) {
@@ -124,7 +127,7 @@ export class NatsLink {
 /** A consumer on the server, which hands out the messages of a stream in order, from one sequence on. */
 export interface NatsHandle {
   readonly nats: NatsConnection;
-  /** The subject at which the consumer is asked. */
+  /** The subject for requests to the consumer. */
   readonly subject: string;
 }
 
@@ -134,17 +137,17 @@ export interface Portion {
   readonly bytes: number;
 }
 
-/** How often the server says that it is still there; after three such intervals of silence it counts as gone. */
+/** The interval of the server's heartbeats; after three of silence it counts as gone. */
 const HEARTBEAT_MS = 5_000;
 const SILENCE_MS = 3 * HEARTBEAT_MS;
-/** A request for messages ends after this, and is made again. */
+/** A request for messages ends after this time, and is repeated. */
 const EXPIRES_MS = 30_000;
 
-/** The statuses that end a request for messages that did not get all it asked for. */
+/** The statuses that end a request before it has all the messages it asked for. */
 const NO_MORE_NOW = new Set([404, 408]);
 
 /**
- * The messages that a consumer hands out, one request at a time: a reader that is slow asks for less.
+ * The messages of a consumer, one request at a time: a slow reader asks for less.
  *
  *     request (items, bytes) --> message message message --> all given, or 408, or 409 (enough bytes) --> request
  *                                      '-- nothing, not even a heartbeat --> failed
@@ -165,7 +168,7 @@ export class Pull {
   private wake: (() => void) | undefined = undefined;
   private watchdog: NodeJS.Timeout | undefined = undefined;
 
-  /** With `waits`, there is always a next batch, sooner or later. Otherwise it ends with what the stream has now. */
+  /** With `waits`, there is always a next batch, sooner or later. Otherwise it ends at the current end of the stream. */
   constructor(handle: NatsHandle, portion: Portion, waits: boolean) {
     this.handle = handle;
     this.portion = portion;
@@ -225,7 +228,7 @@ export class Pull {
     if (message.subject !== this.inbox) {
       this.queue.push(message);
       this.left--;
-      // The request without a wait is used up. The next one is made when these messages have been read.
+      // The request without a wait is used up. The next one follows when these messages have been read.
       if (this.left === 0) this.answered();
       this.wake?.();
       return;
@@ -242,7 +245,7 @@ export class Pull {
     this.wake?.();
   }
 
-  /** Nothing is asked for until the reader wants more, so the server has nothing to say, however long the reader takes. */
+  /** There is no request until the reader wants more, so the server may be silent, however long the reader takes. */
   private answered(): void {
     this.left = 0;
     clearTimeout(this.watchdog);

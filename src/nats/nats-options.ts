@@ -51,7 +51,7 @@ export interface NatsSettings {
 const OPTIONS = ['servers', 'stream', 'subject', 'create', 'publishTimeoutMs', 'connection'] as const;
 const LIMITS = ['maxItems', 'maxBytes', 'maxAgeMs', 'duplicateWindowMs', 'replicas', 'storage'] as const;
 
-/** How a connection is kept: it retries a server that is gone, and leaves one that is silent. */
+/** How a connection is kept: it retries a server that is gone, and gives up one that is silent. */
 const KEEP_ALIVE: NodeConnectionOptions = {
   maxReconnectAttempts: -1,
   timeout: 5_000,

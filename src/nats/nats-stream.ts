@@ -35,7 +35,7 @@ interface Extent {
   readonly isWhole: boolean;
 }
 
-/** The server removes a consumer that nobody has asked for this long. */
+/** The server removes a consumer without requests after this long. */
 const UNUSED_MS = 30_000;
 const PORTION: Portion = { items: 512, bytes: 4_194_304 };
 const RETRY_MS = { min: 50, max: 1_000 } as const;
@@ -49,8 +49,7 @@ const RETRY_MS = { min: 50, max: 1_000 } as const;
  *     await hub.publish({ type: 'message', object: { text: 'hello' } });   // stored, and on its way to every hub
  *
  * The stream must drop events only by its limits, so that those it holds are consecutive; a stream with other rules is refused.
- * If somebody deletes a single event, that is a gap, and clients get a 410. Connects when it is first used, and reconnects when
- * necessary.
+ * If a single event is deleted, that is a gap, and clients get a 410. Connects when first used, and reconnects when necessary.
  */
 export class NatsStream implements HubSource {
   private readonly settings: NatsSettings;
@@ -68,9 +67,10 @@ export class NatsStream implements HubSource {
    * Publishes an event, and retries until it is acknowledged. The stream stores one event per id, as long as it remembers the id
    * (two minutes by default); there are no retries after that.
    *
-   * @throws {WatchError} (rejects) TIMEOUT if it is not acknowledged by then; REFUSED if NATS has refused it until then, because the
-   * stream is full, or at once, because of a missing permission: it is not stored, and the message names the reason; CLOSED after
-   * `close`; INVALID_ARGUMENT for an event that is larger than the server accepts, and for topics that cannot be part of a subject.
+   * @throws {WatchError} (rejects) TIMEOUT if it is not acknowledged by then; REFUSED if NATS refuses it, until then because
+   * the stream is full, or at once because of a missing permission: it is not stored, and the message names the reason; CLOSED
+   * after `close`; INVALID_ARGUMENT for an event that is larger than the server accepts, and for topics that cannot be part of
+   * a subject.
    */
   async publish({ json, topics, id }: SourceMessage): Promise<void> {
     const { subject: root, stream, publishTimeoutMs } = this.settings;
@@ -117,7 +117,8 @@ export class NatsStream implements HubSource {
     const batches = this.batchesOf(pull, handle, signal);
     const [own, events] = await Promise.all([this.describe(), collected(batches)]);
     signal.throwIfAborted();
-    // Asked after the consumer was created: if the stream was replaced since, the consumer has gone with it, and nothing was read.
+    // Asked after the consumer was created: if the stream was replaced in the meantime, the consumer is gone with it, and
+    // nothing was read.
     return own.epoch === epoch ? events.filter(({ sequence }) => sequence >= first) : undefined;
   }
 
@@ -136,7 +137,7 @@ export class NatsStream implements HubSource {
     if (after.epoch !== epoch || after.sequence > last.sequence) return undefined;
     const atEnd = after.sequence === last.sequence;
     if (atEnd && after.mark !== last.mark) return undefined;
-    // The preceding event is requested as well: only that shows that it is still the same stream.
+    // The preceding event is requested as well: only it shows that this is still the same stream.
     const proof = !atEnd && after.sequence >= first && after.mark !== UNKNOWN;
     const isFirst = after.sequence === 0 || after.mark === UNKNOWN;
     if (!proof && !atEnd && !(isFirst && first <= after.sequence + 1)) return undefined;
@@ -161,7 +162,7 @@ export class NatsStream implements HubSource {
     return { items, bytes: Math.max(bytes, 2 * (nats.info?.max_payload ?? bytes)) };
   }
 
-  /** Reads until the end, or until the signal aborts, even if nobody ever iterates. */
+  /** Reads until the end, or until the signal aborts, even if the result is never iterated. */
   private batchesOf(pull: Pull, handle: Consumer, signal: AbortSignal): Batches {
     const forget = this.link.onLoss((error) => pull.fail(error));
     let leave = (): void => {};
@@ -175,7 +176,7 @@ export class NatsStream implements HubSource {
     return batches(pull, this.settings.subject, end);
   }
 
-  /** Creates a consumer that begins at a sequence. It goes away with its last reader. */
+  /** Creates a consumer that begins at a sequence. It is removed with its last reader. */
   private async consume(sequence: number): Promise<Consumer> {
     const { stream } = this.settings;
     const { nats, manager } = await this.link.connection(ANSWER_MS);
@@ -250,14 +251,16 @@ function isFinal(error: unknown): boolean {
   return nameOf(error) === 'JetStreamApiError' && typeof status === 'number' && status < 500;
 }
 
-/** Whether the connection's user may not do this. No attempt would be answered. */
+/** Whether the connection's user lacks the permission. No attempt would be answered. */
 function isForbidden(error: unknown): boolean {
   if (nameOf(error) === 'PermissionViolationError') return true;
   const { cause } = (error ?? {}) as { cause?: unknown };
   return cause !== undefined && isForbidden(cause);
 }
 
-/** The error of a publish whose time is over. What the server has answered is not a question of time: the event is not stored. */
+/**
+ * The error of a publish that has run out of time. If the server has refused it, it is not a timeout: the event is not stored.
+ */
 function unpublished(cause: unknown, limit: number): WatchError {
   if (nameOf(cause) === 'JetStreamApiError') return toRefusal(cause, { code: 503, reason: 'ServiceUnavailable' });
   const why = cause instanceof Error ? `: ${cause.message}` : '';

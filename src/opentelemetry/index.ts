@@ -7,8 +7,8 @@
  *                                                          v
  *     a request of a cluster ------> send ---------------> a span; its `traceparent` goes with the request
  *
- * Names are those of the semantic conventions where they have one. All others are such that an exporter for Prometheus makes them
- * what they are at `/metrics`, so that dashboards and alerts fit: `watchmux.sent` in `By` is `watchmux_sent_bytes_total`.
+ * Names are those of the semantic conventions where they have one. An exporter for Prometheus turns all others into those at
+ * `/metrics`, so that dashboards and alerts work: `watchmux.sent` in `By` is `watchmux_sent_bytes_total`.
  */
 import {
   type Attributes,
@@ -46,8 +46,8 @@ export type { Telemetry } from '../watch/telemetry.ts';
 /** Options of {@link OpenTelemetry}. */
 export interface OpenTelemetryOptions {
   /**
-   * Attributes of all metrics and spans, which tell what several hubs of one program report apart:
-   * `{ 'watchmux.hub': 'orders' }`. Default: none.
+   * Attributes of all metrics and spans, to distinguish several hubs of one program: `{ 'watchmux.hub': 'orders' }`. Default:
+   * none.
    */
   readonly attributes?: Attributes | undefined;
   /** Default: the global one, which an SDK sets. */
@@ -56,7 +56,7 @@ export interface OpenTelemetryOptions {
   readonly tracerProvider?: TracerProvider | undefined;
 }
 
-/** In seconds: what the semantic conventions advise for the durations of requests. */
+/** In seconds, as the semantic conventions advise for the durations of requests. */
 const REQUEST_BOUNDS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const NAMES = ['attributes', 'meterProvider', 'tracerProvider'] as const;
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']);
@@ -69,7 +69,7 @@ const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DEL
  *     const cluster = await loadCluster({ telemetry });
  *     const operator = new Operator({ cluster, name: 'websites', telemetry });
  *
- * What a provider throws, such as a processor of spans, is printed, and changes nothing for who is served.
+ * An error of a provider, such as a processor of spans, is printed, and does not affect clients.
  */
 export class OpenTelemetry implements Telemetry {
   readonly #attributes: Attributes;
@@ -78,7 +78,7 @@ export class OpenTelemetry implements Telemetry {
   /** By the full name of a metric. */
   readonly #instruments: Map<string, Observable> = new Map();
   readonly #histograms: Map<string, Histogram> = new Map();
-  /** Tells what a provider has thrown. */
+  /** Reports an error of a provider. */
   readonly #failed: (error: unknown) => void = reporter('telemetry', {});
   readonly #served: Histogram;
   readonly #sent: Histogram;
@@ -143,7 +143,7 @@ export class OpenTelemetry implements Telemetry {
     const { path, scheme } = request;
     const method = METHODS.has(request.method) ? request.method : '_OTHER';
     const known = { 'http.request.method': method, 'url.scheme': scheme };
-    // An instrumentation of the HTTP server has read the header already.
+    // An instrumentation of the HTTP server has already read the header.
     const active = context.active();
     const isWithin = trace.getSpan(active)?.isRecording() ?? false;
     const parent = isWithin ? active : propagation.extract(active, request, GETTER);
@@ -205,7 +205,7 @@ export class OpenTelemetry implements Telemetry {
       ...{ ...this.#attributes, 'watchmux.controller': controller, 'watchmux.name': name, 'watchmux.attempt': attempt },
       ...(namespace && { 'k8s.namespace.name': namespace }),
     };
-    // What brings a key into the queue may be many changes, or none: each reconcile is a trace of its own.
+    // A key may be queued because of many changes, or none: each reconcile is a trace of its own.
     const parent = trace.deleteSpan(context.active());
     const span = this.#tracer.startSpan(`reconcile ${controller}`, { kind: SpanKind.INTERNAL, attributes }, parent);
     let result: string | undefined;
@@ -226,7 +226,7 @@ export class OpenTelemetry implements Telemetry {
     });
   }
 
-  /** The instrument of a metric, if it is one that is observed. */
+  /** The instrument of a metric, if it is an observable one. */
   #instrument(prefix: string, { name, type, help: description, value }: Metric): Observable | readonly [] {
     const full = prefix + name;
     const known = this.#instruments.get(full);
@@ -261,7 +261,7 @@ const GETTER = {
   get: (request: ServedRequest, name: string) => request.header(name.toLowerCase()),
 };
 
-/** A name without its unit, and the unit as OpenTelemetry says it. */
+/** A name without its unit, and the unit as OpenTelemetry writes it. */
 function toUnit(name: string): { readonly own: string; readonly unit?: string } {
   if (name.endsWith('_seconds')) return { own: name.slice(0, -'_seconds'.length), unit: 's' };
   if (name.endsWith('_bytes')) return { own: name.slice(0, -'_bytes'.length), unit: 'By' };

@@ -1,13 +1,13 @@
 /**
- * The operator's view of the world: one informer per kind, however many controllers want it, and under whatever name.
+ * The operator's caches: one informer per kind, however many controllers want it, under whatever name.
  *
  *     declare('deployments.apps/v1') ------.
- *     declare({ apps/v1, Deployment }) ----+--> run: which kind is that? ---> one informer, with everybody's indexes
+ *     declare({ apps/v1, Deployment }) ----+--> run: which kind is that? ---> one informer, with all their indexes
  *
  * Invariants
- * - A kind has one informer. Two names for one kind lead to it as soon as the server has said that they do.
- * - Informers live as long as the operator: through leaderships, with an unbroken view.
- * - After `run` no request pends, and no timer.
+ * - A kind has one informer. Two names for one kind lead to the same informer as soon as the server has resolved them.
+ * - Informers live as long as the operator, across leaderships, without a gap.
+ * - After `run` there is no pending request or timer.
  */
 import { Informer } from '../cache/informer/informer.ts';
 import type { InformerStore } from '../cache/informer/informer-options.ts';
@@ -29,14 +29,14 @@ export interface KindCache {
   readonly type: FullType;
   readonly client: ResourceClient;
   readonly informer: Informer<KubernetesObject>;
-  /** Where the informer gets them. */
+  /** The informer's source. */
   readonly followed: FollowedKind;
   readonly indexers: IndexFunctions;
 }
 
 type IndexFunctions = Map<string, IndexFunction<KubernetesObject>>;
 
-/** A kind that somebody has asked for. */
+/** A kind that was asked for. */
 interface Declared {
   readonly name: KindName<object>;
   readonly indexers: IndexFunctions;
@@ -46,19 +46,19 @@ interface Declared {
   cache?: KindCache;
 }
 
-/** What the caches need of the operator. */
+/** What the caches need from the operator. */
 export interface CachesDeps {
   readonly cluster: ResourceSource;
   readonly namespace: string | undefined;
   readonly clock: Clock | undefined;
-  /** What the caches keep of each object. Default: the object. */
+  /** Returns what the caches keep of each object. Default: the object. */
   readonly keep?: ((object: KubernetesObject) => KubernetesObject) | undefined;
-  /** Called when the server does not have a kind, and when it has it again. */
+  /** Called when the server does not have a kind, and when it does again. */
   readonly tell: (text: string) => void;
   /** Called with each failure of a kind's source, and when it works. */
   readonly onError: (error: unknown, kind: string) => void;
   readonly onWell: (kind: string) => void;
-  /** Called with what ends the operator. */
+  /** Called with an error that ends the operator. */
   readonly fail: (error: unknown) => void;
 }
 
@@ -75,7 +75,7 @@ export class KindCaches {
   /**
    * Asks for a kind. Returns its name, for the other methods.
    *
-   * @throws {WatchError} INVALID_ARGUMENT for what names no kind, and for the name of an index that another function has.
+   * @throws {WatchError} INVALID_ARGUMENT for anything that names no kind, and for an index whose name another function has.
    */
   declare(name: KindName<object>, indexers: Indexers<KubernetesObject> = {}): string {
     const text = textOf(name);
@@ -92,7 +92,7 @@ export class KindCaches {
     return text;
   }
 
-  /** Does work that asks for kinds. If it throws, it has asked for none. */
+  /** Does work that asks for kinds. If it throws, none of them counts as asked for. */
   allOrNothing<R>(work: () => R): R {
     const before = Array.from(this.#declared, ([text, each]) => [text, { ...each, indexers: new Map(each.indexers) }] as const);
     try {
@@ -116,7 +116,7 @@ export class KindCaches {
   /**
    * A client of any kind.
    *
-   * @throws {WatchError} INVALID_ARGUMENT for a kind of which the server's name is not known.
+   * @throws {WatchError} INVALID_ARGUMENT for a kind whose name on the server is not known.
    */
   client<O extends object>(kind: KindName<O>): ResourceClient<O> {
     const known = this.find(kind)?.client;
@@ -127,12 +127,12 @@ export class KindCaches {
     return this.#deps.cluster.resource<O>(kind);
   }
 
-  /** Only some of the declared kinds, by their names: those that a controller has waited for. */
+  /** A view of some declared kinds, by name: those that a controller has waited for. */
   only(texts: readonly string[]): ControllerCaches {
     return new ControllerCaches(this, (cache) => texts.some((text) => this.#declared.get(text)?.cache === cache));
   }
 
-  /** Of each kind, under whatever names. */
+  /** The state of each kind, once, whatever its names. */
   get states(): readonly KindState[] {
     const states = new Map<string, KindState>();
     for (const [text, { cache, followed }] of this.#declared) {
@@ -140,7 +140,7 @@ export class KindCaches {
       const { waiting: absent = false, error: reason } = cache?.followed ?? followed ?? {};
       const { connected = false, error = reason } = cache?.informer.state ?? {};
       const { hasSynced: synced = false, resourceVersion = '', store } = cache?.informer ?? {};
-      // Of a kind with two names, one may be known before the other.
+      // One name of a kind may be known before another.
       if (cache || !states.has(kind)) {
         states.set(kind, { kind, synced, resourceVersion, objects: store?.size ?? 0, connected, absent, error });
       }
@@ -192,9 +192,9 @@ export class KindCaches {
     const typed = toKind(type);
     const informer = new Informer<KubernetesObject>(followed, {
       clock,
-      // An operator that was restarted must not act on a state older than what it did before.
+      // A restarted operator must not act on a state older than the one its predecessor acted on.
       consistentList: true,
-      // A list need not say of each object what it is; owners and events name it.
+      // A list need not give the kind of each object, but owners and events need it.
       transform: (object) => keep(object.kind && object.apiVersion ? object : { ...typed, ...object }),
       onError: (error) => onError(error, text),
       onStateChange: ({ connected }) => connected && onWell(text),
@@ -214,7 +214,7 @@ export class KindCaches {
   }
 }
 
-/** The caches that a controller may read: those of the kinds that it has named, which it waits for. */
+/** The caches that a controller may read: those of the kinds that it names, and waits for. */
 export class ControllerCaches implements Caches {
   readonly #all: KindCaches;
   readonly #has: (cache: KindCache) => boolean;
@@ -254,7 +254,10 @@ function addIndex(
   return !known;
 }
 
-/** One that finds an object nowhere, and says why, if the function throws: the operator needs the object all the same. */
+/**
+ * An index function that, if the given one throws, reports that and returns no values: the operator needs the object all the
+ * same.
+ */
 function safely(
   valuesOf: IndexFunction<KubernetesObject>,
   { name, onError }: { readonly name: string; readonly onError: (error: unknown) => void },
@@ -274,7 +277,10 @@ function safely(
 /** The index of objects by the uid of the owner that controls them. */
 const CONTROLLER_UID = 'watchmux: controller uid';
 
-/** The objects of a kind that an object with this uid controls. The first call costs as much as there are objects, others their result. */
+/**
+ * The objects of a kind that an object with this uid controls. The first call takes time in proportion to all objects, later
+ * ones in proportion to their result.
+ */
 export function controlledBy({ store }: Informer<KubernetesObject>, uid: string): readonly KubernetesObject[] {
   if (!store.indexNames.includes(CONTROLLER_UID)) {
     store.addIndexers({ [CONTROLLER_UID]: (object) => [controllerOf(object)?.uid ?? ''].filter(Boolean) });

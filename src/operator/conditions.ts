@@ -1,16 +1,16 @@
-/** The conditions of an object: what a controller has to say about it, each with the time since when. Upstream: `api/meta`. */
+/** The conditions of an object: what a controller reports about it, and since when. Upstream: `api/meta`. */
 import type { KubernetesObject } from '../cache/object.ts';
 
-/** Something that is so, or not, since some time. Upstream: `metav1.Condition`. */
+/** Something that is true, false or unknown, and since when. Upstream: `metav1.Condition`. */
 export interface Condition {
-  /** Such as `Ready`. Of each there is one. */
+  /** Such as `Ready`. Unique within the object. */
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
-  /** In one word why, such as `MinimumReplicasAvailable`. */
+  /** Why, in one word, such as `MinimumReplicasAvailable`. */
   readonly reason: string;
   /** The same for people. Default empty. */
   readonly message?: string | undefined;
-  /** The `metadata.generation` that was looked at. */
+  /** The `metadata.generation` that was observed. */
   readonly observedGeneration?: number | undefined;
   /** Since when it has this status. Default: now. */
   readonly lastTransitionTime?: string | undefined;
@@ -28,7 +28,7 @@ export interface ConditionOptions {
 
 let timeOfDay = (): number => Date.now();
 
-/** Does what is done at once, with another time of day. */
+/** Does synchronous work with another time of day. */
 export function atTimeOf<R>(now: () => number, work: () => R): R {
   const before = timeOfDay;
   timeOfDay = now;
@@ -39,7 +39,7 @@ export function atTimeOf<R>(now: () => number, work: () => R): R {
   }
 }
 
-/** What is written here. */
+/** A condition as it is written here. */
 type Written = { -readonly [K in keyof Condition]: unknown };
 type Writing = { status?: { conditions?: Written[] | null } | null };
 

@@ -1,18 +1,18 @@
 /**
- * One controller of an operator. What it says about kinds becomes sources of a `Controller` of `watchmux/workqueue`; each leadership
- * gets a new one, because it runs only once, on informers that go on.
+ * One controller of an operator. Its kinds become sources of a `Controller` of `watchmux/workqueue`; each leadership gets a new
+ * one, because that runs only once, on informers that go on.
  *
  *     for: its own key ------------------------.
  *     owns: the key of the controlling owner --+--> when(old, object, event)? ---> Controller ---> reconcile(request)
  *     watches: keysOf(object) -----------------'                                    ^    |
- *     reads: only waited for                       conflict: again, quietly --------+----+--> failed: told
+ *     reads: only waited for                       conflict: again, quietly --------+----+--> failed: reported
  *                                                  too late: `signal` aborts -------'
  *
  * Invariants
- * - **Serial**, as in the queue: a key runs once at a time, also if a reconcile goes on after its time is over, and it does not run
- *   before the caches have what its last run has written.
+ * - **Serial**, as in the queue: a key runs once at a time, even if a reconcile goes on after its timeout, and it does not run
+ *   before the caches have what its last run wrote.
  * - Nothing is reconciled before the caches of all kinds that the controller names are complete.
- * - What user code throws affects one key (`reconcile`) or one change (`when`, `keysOf`), and is told.
+ * - An error of user code affects one key (`reconcile`) or one change (`when`, `keysOf`), and is reported.
  */
 
 import { type KubernetesObject, metadataOf, splitKey } from '../cache/object.ts';
@@ -55,13 +55,13 @@ const NAMES = [
 
 const RESYNC_MS = 36_000_000;
 
-/** The conflict of a key in succession that is told: so many are not an accident. */
+/** After this many consecutive conflicts of a key, one is reported: so many are not an accident. */
 const TOLD_RACES = 10;
 
 type AnySource = SourceOptions<KubernetesObject>;
 type Object = KubernetesObject;
 
-/** A kind whose changes count, and which keys they lead to. */
+/** A kind whose changes count, and the keys they lead to. */
 interface Use {
   readonly text: string;
   readonly when?: When | undefined;
@@ -71,7 +71,7 @@ interface Use {
 /** One leadership's work. */
 interface Work {
   readonly queue: WorkQueue<string>;
-  /** Whether a handler has changes that it has not put into the queue, or has not got the first ones. */
+  /** The handlers: whether they have changes not yet in the queue, and whether they have had the first ones. */
   readonly handlers: { readonly queued: number; readonly hasSynced: boolean }[];
   readonly request: RequestDeps;
   /** The delays of keys that ask to run again at once. */
@@ -89,9 +89,9 @@ export class OperatorController<T extends KubernetesObject> {
   readonly #reads: readonly Use[];
   readonly #caches: ControllerCaches;
   readonly #reconciling: Set<string> = new Set();
-  /** Failures that were told before they were thrown. */
+  /** Failures that were reported before they were thrown. */
   readonly #told: WeakSet<object> = new WeakSet();
-  /** By key: how often in succession somebody else was faster. */
+  /** By key: the number of consecutive conflicts. */
   readonly #races: Map<string, number> = new Map();
   /** By key: how long the server asks to wait after the failure that is being handled. */
   readonly #askedMs: Map<unknown, number> = new Map();
@@ -128,7 +128,7 @@ export class OperatorController<T extends KubernetesObject> {
     };
   }
 
-  /** Whether it works, and all that it has heard of is done; what is delayed is not yet to be done. */
+  /** Whether it works, and has done everything that is due; delayed keys are not due yet. */
   get idle(): boolean {
     const { working, queued, inWork } = this.state;
     return working && queued === 0 && inWork === 0 && (this.#work?.handlers.every((each) => each.queued === 0) ?? false);
@@ -143,7 +143,7 @@ export class OperatorController<T extends KubernetesObject> {
     return [this.#for, ...this.#owns, ...this.#watches, ...this.#reads];
   }
 
-  /** Works until the signal aborts, and resolves when what runs has ended. May be called again after that. */
+  /** Works until the signal aborts, and resolves when running reconciles have ended. May be called again after that. */
   async run(signal: AbortSignal): Promise<void> {
     const { caches, changed } = this.#deps;
     const synced = this.#uses.map(async ({ text }) => {
@@ -178,7 +178,7 @@ export class OperatorController<T extends KubernetesObject> {
     changed();
   }
 
-  /** Leaves no timer, though what runs does not end. */
+  /** Leaves no timer, even if a reconcile does not end. */
   abandon(): void {
     this.#work?.queue.shutDown();
   }
@@ -202,13 +202,13 @@ export class OperatorController<T extends KubernetesObject> {
     return { text: this.#deps.caches.declare(kind, indexers as Indexers<Object> | undefined), when };
   }
 
-  /** What leads to keys. `found` are the caches of {@link #uses}. */
+  /** The sources of keys. `found` are the caches of {@link #uses}. */
   #sources(found: readonly KindCache[], work: Work): readonly ControllerSource<Object>[] {
     const { resyncMs = RESYNC_MS } = this.#options;
     const { own } = work.request;
-    // Its type is another one if the kind was deleted and has come back with another scope.
+    // Its type changes if the kind was deleted and has come back with another scope.
     const keysOfOwner = (object: Object): readonly string[] => ownersOf(own.type)(object);
-    /** By uid: of an owner that is gone there may still be objects, which are not those of its successor. */
+    /** By uid: objects of a deleted owner may still exist, and do not belong to its successor. */
     const isCurrent = (object: Object | undefined): boolean =>
       object !== undefined &&
       keysOfOwner(object).some((key) => {
@@ -219,7 +219,7 @@ export class OperatorController<T extends KubernetesObject> {
       this.#for,
       ...this.#owns.map(({ text, when }): Use => {
         const counts: When = (old, object, event) =>
-          // What goes may have been in the way of the owner's own.
+          // A deleted object may have been in the way of the owner's own.
           (event === 'DELETED' || isCurrent(old) || isCurrent(object)) && (when ? answerOf(when, old, object, event) : true);
         return { text, when: counts, keysOf: keysOfOwner };
       }),
@@ -232,7 +232,7 @@ export class OperatorController<T extends KubernetesObject> {
     }));
   }
 
-  /** An informer of which only those changes are seen that `when` says count. */
+  /** An informer that shows only the changes that `when` accepts. */
   #filtered({ informer, text }: KindCache, when: When = () => true, { handlers }: Work): ControllerInformer<Object> {
     const { tell, changed } = this.#deps;
     const counts = (event: ChangeType, old: Object | undefined, object: Object | undefined): boolean => {
@@ -241,7 +241,7 @@ export class OperatorController<T extends KubernetesObject> {
         return answerOf(when, old, object, event);
       } catch (error) {
         tell(error, { during: 'event', controller: this.name, kind: text });
-        return true; // a run too many does no harm
+        return true; // an unnecessary run does no harm
       }
     };
     return {
@@ -276,7 +276,7 @@ export class OperatorController<T extends KubernetesObject> {
     return telemetry.reconcile(start, (tell) => this.#run(key, context, work, tell));
   }
 
-  /** One run of a key, within its time. */
+  /** One run of a key, within its time limit. */
   async #run(
     ...[key, context, work, tell]: [string, ReconcileContext, Work, tell?: (result: ReconcileResultName | undefined) => void]
   ): Promise<ReconcileOutcome | undefined> {
@@ -317,7 +317,9 @@ export class OperatorController<T extends KubernetesObject> {
     }
   }
 
-  /** A signal that also aborts when a reconcile takes too long, which is told then: nobody knows when it will end. */
+  /**
+   * A signal that also aborts when a reconcile takes too long. That is reported at once, because the reconcile may never end.
+   */
   #limit(key: string, { signal, attempt }: ReconcileContext): Limit {
     const { reconcileTimeoutMs = 0 } = this.#options;
     const ended = new AbortController();
@@ -334,7 +336,7 @@ export class OperatorController<T extends KubernetesObject> {
       ended.abort(error);
     };
     if (reconcileTimeoutMs > 0) cancel = this.#clock.schedule(reconcileTimeoutMs, abort);
-    // It may never end: then no timer may be left.
+    // It may never end, and no timer may be left then.
     const leave = whenAborted(signal, (reason) => {
       cancel();
       ended.abort(reason);
@@ -342,7 +344,7 @@ export class OperatorController<T extends KubernetesObject> {
     const end = (): void => {
       leave();
       cancel();
-      // What it has left running must not write when the key runs again, or when another instance leads.
+      // Anything it has left running must not write when the key runs again, or when another instance leads.
       ended.abort(new WatchError('CLOSED', `${this.name}: the reconcile of ${key} has ended, and this was not awaited`));
     };
     return { signal: ended.signal, isOver: () => isOver, end };
@@ -357,11 +359,11 @@ export class OperatorController<T extends KubernetesObject> {
     const resource = request.resource<T>(kindOf(this.#options.for));
     if (!isDeleting(object)) {
       const { result, object: held = object } = await ensureFinalizer(resource, object, name, { signal });
-      // It is being deleted by now, or gone: the cache will say so.
+      // By now it is being deleted, or gone: the cache will show it.
       if (result === 'deleting' || result === 'gone') return undefined;
       return (await this.#options.reconcile({ ...request, object: held })) ?? undefined;
     }
-    if (!metadataOf(object).finalizers?.includes(name)) return undefined; // others hold it
+    if (!metadataOf(object).finalizers?.includes(name)) return undefined; // only others hold it
     const outcome = (await finalizer.finalize({ ...request, object })) ?? undefined;
     signal.throwIfAborted(); // it may have given up
     if (outcome?.requeueAfterMs === undefined) await removeFinalizer(resource, object, name, { signal });
@@ -377,7 +379,7 @@ export class OperatorController<T extends KubernetesObject> {
   }
 }
 
-/** The time of one reconcile. */
+/** The time limit of one reconcile. */
 interface Limit {
   readonly signal: AbortSignal;
   readonly isOver: () => boolean;
@@ -398,7 +400,7 @@ function checkWork<T extends KubernetesObject>(options: OperatorControllerOption
   wholeNumber('resyncMs', resyncMs ?? RESYNC_MS);
 }
 
-/** That an object which has the finalizer is to go always counts, whatever `when` says: nobody else lets it go. */
+/** The deletion of an object with the finalizer always counts, whatever `when` says: nobody else removes the finalizer. */
 function withFinalizer({ when, ...use }: Use, name: string | undefined): Use {
   if (when === undefined || name === undefined) return { ...use, when };
   const isHeld = (object: Object | undefined): boolean =>
@@ -406,7 +408,10 @@ function withFinalizer({ when, ...use }: Use, name: string | undefined): Use {
   return { ...use, when: (old, object, event) => isHeld(object) || answerOf(when, old, object, event) };
 }
 
-/** A limiter that heeds what the server asks for. It is for one leadership: in the end, it forgets what the queue has not. */
+/**
+ * A limiter that respects the delay a server asks for. It serves one leadership: at its end, it forgets the keys that the queue
+ * has not.
+ */
 function limiterOfLeadership(limiter: RateLimiter, askedMs: Map<unknown, number>): RateLimiter & { readonly end: () => void } {
   const failed = new Set<unknown>();
   return {
@@ -429,7 +434,7 @@ function limiterOfLeadership(limiter: RateLimiter, askedMs: Map<unknown, number>
   };
 }
 
-/** After what time a key runs again. At once is as after a failure, more and more seldom: otherwise nothing else would have its turn. */
+/** When a key runs again. "At once" backs off as after a failure, so that other keys get their turn. */
 function delayOf(key: string, outcome: ReconcileOutcome | undefined, hasty: RateLimiter): number | undefined {
   const { requeueAfterMs: asked } = outcome ?? {};
   if (asked !== undefined && !Number.isFinite(asked)) {
@@ -440,7 +445,7 @@ function delayOf(key: string, outcome: ReconcileOutcome | undefined, hasty: Rate
   return asked;
 }
 
-/** Whether an error says that somebody else was faster, which is over when the caches know it. */
+/** Whether an error is a conflict with another writer, which is over once the caches have the newer state. */
 function isRace(error: unknown): boolean {
   return isConflict(error) && !isFieldConflict(error);
 }

@@ -1,6 +1,6 @@
 /**
- * What one reconcile has deleted, until the caches no longer have it. A server does not say at which version an object went; so after
- * each change of the cache it is looked at again, one object after the other:
+ * What one reconcile has deleted, until the caches no longer have it. A server does not say at which version an object was
+ * deleted; so the cache is checked after each of its changes, for one object after the other:
  *
  *     delete ---> gone ---> does the cache have this uid? ---- no ---> the next one; after the last the key may run again
  *                                 ^                |
@@ -15,7 +15,7 @@ import type { KindCache } from './caches.ts';
 
 type AtLeast = ControllerInformer<never>['atLeast'];
 
-/** Any version: it is not the one that is waited for. */
+/** Any version that is not waited for. */
 const DELETED: KubernetesObject = { metadata: { resourceVersion: 'deleted' } };
 
 /** An object that is gone: its uid, and the version at which it was written before by the same reconcile. */
@@ -28,9 +28,9 @@ interface Gone {
 export class Departures {
   readonly #clock: Clock;
   readonly #wrote: ReconcileContext['wrote'];
-  /** By cache and key, what was written last: a cache may not have it yet. */
+  /** By cache and key, the last object written: a cache may not have it yet. */
   readonly #written: Map<KindCache, Map<string, KubernetesObject>> = new Map();
-  /** What is waited for. */
+  /** The deleted objects that are still waited for. */
   readonly #gone: Map<KindCache, Set<Gone>> = new Map();
 
   constructor(clock: Clock, wrote: ReconcileContext['wrote']) {
@@ -43,7 +43,7 @@ export class Departures {
     this.#written.set(cache, known.set(keyOf(object), object));
   }
 
-  /** What was written last under a key. */
+  /** The object last written under a key. */
   lastWritten(cache: KindCache, key: string): KubernetesObject | undefined {
     return this.#written.get(cache)?.get(key);
   }

@@ -1,25 +1,28 @@
 /**
- * Whether a server would see two values as the same, so that nothing has to be written. Values are compared as JSON sends them.
+ * Whether a server would see two values as the same, so that no write is needed. Values are compared as JSON sends them.
  *
  * - The order of members does not matter; that of elements does.
- * - A member that is null or undefined is as one that is absent. So is what JSON does not send: a function, NaN. Only in a map of
- *   texts does a server take null for an empty one, which is better written as that.
+ * - A member that is null or undefined counts as absent, as does anything JSON cannot send: a function, NaN. Only in a map of
+ *   texts does a server read null as an empty text; write that instead.
  * - An empty object, list or text is a value: `emptyDir: {}` is a volume, `podSelector: {}` selects all, and a custom resource
- *   keeps `[]` and `''` as they were written. Only directly in an object's `metadata` are they as absent, since a server leaves them
- *   out there, whatever the kind.
- * - What a server rewrites is different: `1000m` for `1`, or a list in another order. If in doubt, the answer is no: a write
- *   that was not needed changes nothing at the server, and one that is left out is never made.
+ *   keeps `[]` and `''` as they were written. They count as absent only directly in an object's `metadata`, where a server
+ *   leaves them out for every kind.
+ * - A value that a server rewrites is different: `1000m` for `1`, or a list in another order. If in doubt, the answer is no: an
+ *   unnecessary write changes nothing on the server, but a missing one is never made.
  *
- * It neither recurses nor loops: depth is not a limit, and values that contain themselves are equal if no path tells them apart.
+ * It neither recurses nor loops: depth is not a limit, and values that contain themselves are equal if no path shows a
+ * difference.
  */
 import { isContainer, isRecord } from '../watch/errors.ts';
 
-/** After so many objects and lists, pairs are remembered: then a value contains itself, or one thing many times. */
+/**
+ * After this many objects and lists, pairs are remembered: the value probably contains itself, or the same thing many times.
+ */
 const MANY = 100_000;
 
 /**
  * Whether a server would see two values as the same: key order, undefined and null do not matter. Upstream:
- * `equality.Semantic.DeepEqual`, which knows the types, and so takes an empty list or map for none, too.
+ * `equality.Semantic.DeepEqual`, which knows the types, and so treats an empty list or map as absent, too.
  */
 export function equals(one: unknown, other: unknown): boolean {
   const seen = new Map<object, Set<object>>();
@@ -39,7 +42,7 @@ export function equals(one: unknown, other: unknown): boolean {
   return true;
 }
 
-/** A value as JSON sends it; undefined if that is not at all, or null. */
+/** A value as JSON sends it; undefined if it sends nothing or null. */
 function toJson(value: unknown): unknown {
   if (value === null || typeof value === 'function' || typeof value === 'symbol') return undefined;
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined;
@@ -51,7 +54,7 @@ const memberOf = (object: object, name: string | number): unknown =>
   Object.hasOwn(object, name) ? (object as Record<string, unknown>)[name] : undefined;
 const same = (value: unknown): unknown => value;
 
-/** A value; undefined if it is an empty one. */
+/** A value; undefined if it is empty. */
 function filled(value: unknown): unknown {
   const isEmpty = isContainer(value) ? !('toJSON' in value) && Object.keys(value).length === 0 : value === '';
   return isEmpty ? undefined : value;

@@ -1,22 +1,22 @@
 /**
- * Tells what happens to objects, as Events that `kubectl describe` shows. Whoever emits one never waits:
+ * Reports what happens to objects, as Events that `kubectl describe` shows. Emitting one never waits:
  *
  *     event(object, ...) ---> EventCorrelator ---> queue of series ---> a writer: create, or patch the count
  *                                |                    |                    |
  *                                |                    |                    '-- no answer, 5xx, 429: again, 12 times; refused: dropped
  *                                |                    '-- full: dropped
- *                                '-- the object has had its share: dropped, or counted and told later
+ *                                '-- the object has had its share: dropped, or counted and reported later
  *
- * - **What is lost?** Only what `stats.dropped` counts, by reason. Of each reason, the first one is told, until it is over.
- *   Occurrences that are written are all in the counts of the events on the server, exactly. If a request is refused after one
- *   without an answer, the server is asked what it has of that one.
+ * - **What is lost?** Only what `stats.dropped` counts, by reason. The first event dropped for a reason is reported, until the
+ *   reason is over. The counts of the events on the server add up exactly to the occurrences written. If a request is refused
+ *   after one without an answer, the server is asked what that one wrote.
  * - **In which order is it written?** In order of the queue; a series that is queued again keeps its place. While the server does not
  *   answer, everything waits. While it answers with 5xx or 429, as a webhook or a limit may make it do in one namespace, that
- *   namespace waits: one of its series is tried at a time, and at most half of the queue is for all that wait so. They have a writer
- *   of their own, so what is slow and fails holds up the others for one request.
+ *   namespace waits: one of its series is tried at a time, and all waiting series may take at most half of the queue. They have
+ *   a writer of their own, so slow and failing requests hold up the others for one request at most.
  * - **What ends it?** `shutdown`, which writes what it can until its deadline. After that, nothing is pending, and no timer runs.
  *
- * Bounds: `maxSeries`, `maxQueuedEvents`; a message is cut at 1,024 bytes, as servers refuse longer ones.
+ * Bounds: `maxSeries`, `maxQueuedEvents`; a message is cut at 1,024 bytes, because servers refuse longer ones.
  */
 import { hostname } from 'node:os';
 import type { CoreEvent, ObjectReference } from '../apiserver/kinds/events.ts';
@@ -57,11 +57,11 @@ import {
 } from './event-series.ts';
 import type { ResourceSource } from './kinds.ts';
 
-/** What may be said of an event besides type, reason and message. */
+/** Details of an event besides type, reason and message. */
 export interface EventDetails {
   /** What was done or tried, in one word; default: the reason. Shown by `events.k8s.io/v1`. */
   readonly action?: string | undefined;
-  /** Another object that it is about. It needs what the first one needs. */
+  /** Another object that it is about, with the same requirements as the first. */
   readonly related?: KubernetesObject | undefined;
   /** At most 4,096 characters in all. */
   readonly annotations?: Readonly<Record<string, string>> | undefined;
@@ -72,29 +72,29 @@ export interface EventOptions extends EventDetails {
   readonly type: 'Normal' | 'Warning';
   /** Why, in one word, such as `Created`, for programs; at most 128 bytes. */
   readonly reason: string;
-  /** Why, for people. What is longer than 1,024 bytes is cut. */
+  /** Why, for people. Cut after 1,024 bytes. */
   readonly message: string;
 }
 
-/** What `onError` is told beside the error. */
+/** What `onError` gets with the error. */
 export interface EventFailure {
   /** The object; undefined if it concerns several. */
   readonly regarding: ObjectReference | undefined;
-  /** How many events are dropped by it. 0: it is tried again. */
+  /** How many events were dropped because of it. 0: it is tried again. */
   readonly dropped: number;
 }
 
 /** Why events are dropped. `limited`: their object has had its share. `queue`: too many are waiting. `refused`: by the server.
- * `unanswered`: the server did not answer, or with 5xx or 429, 12 times in a row; or it
- * refuses by now, also to say what an attempt without an answer has written. `closed`: the recorder was shut down. */
+ * `unanswered`: 12 times in a row, the server did not answer, or answered with 5xx or 429; or an attempt got no answer, and the
+ * server now refuses both the event and the question what was written. `closed`: the recorder was shut down. */
 export type EventDropReason = 'limited' | 'queue' | 'refused' | 'unanswered' | 'closed';
 
 /** What a recorder counts. `emitted` is the sum of the others. */
 export interface EventRecorderStats {
   readonly emitted: number;
-  /** What the server was told, in counts of events. */
+  /** Events that were written to the server. */
   readonly written: number;
-  /** What is to be written, or held back. */
+  /** Events still to be written, or held back. */
   readonly pending: number;
   readonly dropped: Readonly<Record<EventDropReason, number>>;
 }
@@ -105,11 +105,14 @@ export interface EventRecorderOptions extends EventLimits {
   readonly cluster: Pick<ResourceSource, 'resource'>;
   /** Who reports: the name of a controller, such as `example.com/websites`. */
   readonly name: string;
-  /** Which instance of it; at most 128 bytes. Default: the name and the host's. */
+  /** Which instance of it; at most 128 bytes. Default: the name, and that of the host. */
   readonly instance?: string | undefined;
   /** Default `events.k8s.io/v1`. */
   readonly api?: EventApi | undefined;
-  /** Called with each failed request, and with the first event of a kind that is dropped. Default: `console.error`, once per kind. */
+  /**
+   * Called with each failed request, and with the first event that is dropped for a reason. Default: `console.error`, once per
+   * kind.
+   */
   readonly onError?: ((error: unknown, failure: EventFailure) => void) | undefined;
   readonly clock?: Clock | undefined;
   /** The time of day for the events' timestamps, in ms since 1970. Default `Date.now`. */
@@ -132,17 +135,17 @@ const RETRIES = { minMs: 1_000, maxMs: 10_000, factor: 2 } as const;
 const MAX_BYTES = 128;
 const MAX_ANNOTATION_CHARS = 4_096;
 
-/** Who writes: one for the namespaces for which the server has failed, and one for all others. */
+/** The writers: one for namespaces for which the server has failed, and one for all others. */
 const WRITERS = ['prompt', 'held'] as const;
 type Writer = (typeof WRITERS)[number];
 
-/** Until when a namespace waits for which the server has failed. */
+/** How long a namespace waits for which the server has failed. */
 interface Hold {
   readonly backoff: Backoff;
   readonly until: number;
 }
 
-/** Someone who waits until these have been written. */
+/** A caller that waits until these have been written. */
 interface Flush {
   readonly left: Set<EventSeries>;
   readonly done: () => void;
@@ -164,7 +167,7 @@ export class EventRecorder {
   readonly #onError: EventRecorderOptions['onError'];
   readonly #print: (error: unknown) => void;
   readonly #limits: EventSettings;
-  /** How long the queue may be for series of namespaces that wait. */
+  /** How many series of waiting namespaces the queue may have. */
   readonly #maxHeld: number;
   readonly #correlator: EventCorrelator;
   readonly #queue: Set<EventSeries> = new Set();
@@ -178,14 +181,14 @@ export class EventRecorder {
   #written: number = 0;
   readonly #writing: Set<EventSeries> = new Set();
   readonly #working: Set<Writer> = new Set();
-  /** Whether it was told that the queue is full. */
+  /** Whether the full queue was reported. */
   #toldFull: boolean = false;
   #cancelUpkeep: (() => void) | undefined;
   /** If a namespace waits. */
   #cancelRest: (() => void) | undefined;
   #shutdown: Promise<void> | undefined;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for an option of the wrong kind. */
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: EventRecorderOptions) {
     const {
       cluster,
@@ -224,7 +227,7 @@ export class EventRecorder {
   }
 
   /**
-   * Emits an event about an object, in its namespace; in `default` about one that is in none. Returns at once.
+   * Emits an event about an object, in its namespace, or in `default` if it has none. Returns at once.
    *
    * @throws {WatchError} INVALID_ARGUMENT for an object without apiVersion, kind or name, for an unknown type, and for a reason or an
    *   action that is empty or too long.
@@ -249,14 +252,14 @@ export class EventRecorder {
     this.#arm();
   }
 
-  /** What has been emitted, and what became of it. */
+  /** How many events have been emitted, and what became of them. */
   get stats(): EventRecorderStats {
     const dropped = { ...this.#dropped };
     const gone = Object.values(dropped).reduce((sum, each) => sum + each, 0);
     return { emitted: this.#emitted, written: this.#written, pending: this.#emitted - this.#written - gone, dropped };
   }
 
-  /** Resolves when everything that was emitted before has been written or dropped, also the counts that were held back. */
+  /** Resolves when everything that was emitted before has been written or dropped, including the counts that were held back. */
   flush(): Promise<void> {
     for (const series of this.#correlator.untold()) this.#push(series);
     const left = new Set([...this.#queue, ...this.#writing]);
@@ -268,8 +271,8 @@ export class EventRecorder {
   }
 
   /**
-   * Writes what is pending, and ends. What is not written after `timeoutMs`, by default 5,000, is dropped, and that is told. Events
-   * that are emitted later are dropped.
+   * Writes what is pending, and ends. What is not written after `timeoutMs`, by default 5,000, is dropped and reported. Events
+   * emitted later are dropped.
    */
   shutdown(options: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
     const { timeoutMs = 5_000 } = checkOptions(options, ['timeoutMs']);
@@ -288,7 +291,7 @@ export class EventRecorder {
 
   #giveUp(timeoutMs: number): void {
     const { pending } = this.stats;
-    const what = `gave up after ${timeoutMs} ms on writing ${pending} event${pending === 1 ? '' : 's'}`;
+    const what = `gave up writing ${pending} event${pending === 1 ? '' : 's'} after ${timeoutMs} ms`;
     const error = new WatchError('TIMEOUT', what, { limit: timeoutMs });
     this.#tell(error, { regarding: undefined, dropped: pending });
     for (const series of this.#queue) {
@@ -305,7 +308,7 @@ export class EventRecorder {
       this.#push(series);
       return;
     }
-    // If the server has its event, the count is told later.
+    // If the server has its event, the count is written later.
     if (series.created && this.#correlator.has(series)) return;
     this.#tellFull(series, max, this.#lose(series, 'queue'));
   }
@@ -352,7 +355,7 @@ export class EventRecorder {
     return undefined;
   }
 
-  /** Goes on when the first namespace has waited. */
+  /** Continues when the first namespace has waited long enough. */
   #rest(): void {
     this.#cancelRest?.();
     const waiting = new Set(Array.from([...this.#queue, ...this.#writing], ({ namespace }) => namespace));
@@ -402,7 +405,7 @@ export class EventRecorder {
     series.isUnsure = false;
   }
 
-  /** Puts a series off, and with it all of its namespace. Returns how much is given up. */
+  /** Postpones a series, and with it all others of its namespace. Returns how many events are given up. */
   #hold(series: EventSeries, hintMs: number | undefined): number {
     const { namespace } = series;
     const backoff = this.#holds.get(namespace)?.backoff ?? new Backoff({ ...RETRIES, random: this.#random });
@@ -416,13 +419,13 @@ export class EventRecorder {
       return 0;
     }
     this.#holds.delete(namespace);
-    // What the server may have is tried for itself: its count would be wrong.
+    // A series that the server may already have is tried on its own, or its count would be wrong.
     const isLost = (each: EventSeries): boolean => !each.isUnsure || each.failures >= MAX_TRIES;
     const lost = Array.from(this.#queue).filter((each) => each.namespace === namespace && isLost(each));
     return lost.reduce((sum, each) => sum + this.#lose(each, 'unanswered'), 0);
   }
 
-  /** Makes room for what need not wait. */
+  /** Makes room for series that need not wait. */
   #trim(): void {
     for (const series of this.#queue) {
       if (this.#queue.size <= this.#maxHeld) return;
@@ -431,7 +434,7 @@ export class EventRecorder {
     }
   }
 
-  /** Brings the event of a series to its state. Events expire, so one that is gone is created again. */
+  /** Brings the event of a series up to date. Events expire, so a missing one is created again. */
   async #send(series: EventSeries, signal: AbortSignal): Promise<void> {
     const events = this.#eventsIn(series.namespace);
     const patch = (): Promise<object> => events.patch(series.name, toEventPatch(series, this.#api), { signal });
@@ -440,7 +443,7 @@ export class EventRecorder {
       if (isThere) return;
       series.created = false;
     }
-    // No other event has this name: it was created, and the answer got lost.
+    // No other event has this name: it was created, and the answer was lost.
     const isNew = await events.create(toEvent(series, this.#api, this.#reporter), { signal }).then(yes, (error) => {
       if (refusalCode(error) !== 409) throw error;
       return false;
@@ -449,10 +452,13 @@ export class EventRecorder {
     if (!isNew && series.sent > 1) await patch();
   }
 
-  /** What an attempt without an answer has written: a patch that changes nothing needs no other rights than those that write. */
+  /**
+   * Finds out what an attempt without an answer has written. A patch that changes nothing needs no rights beyond those for
+   * writing.
+   */
   async #ask(series: EventSeries, signal: AbortSignal): Promise<void> {
     const events = this.#eventsIn(series.namespace);
-    // A server that refuses every write may still allow to read.
+    // A server that refuses every write may still allow reading.
     const read = (error: unknown): Promise<object> =>
       refusalCode(error) === 404 ? Promise.reject(error) : events.get(series.name, { signal });
     const event = await events.patch(series.name, {}, { signal }).catch(read);
@@ -473,7 +479,7 @@ export class EventRecorder {
     this.#tell(new WatchError('OVERLOADED', what, { limit: burst }), { regarding, dropped: 1 });
   }
 
-  /** Gives up on what a series has not told. Returns how much that is. */
+  /** Gives up on the occurrences of a series that are not written. Returns their number. */
   #lose(series: EventSeries, reason: EventDropReason): number {
     const lost = series.count - series.sent;
     series.count = series.sent;
@@ -493,7 +499,7 @@ export class EventRecorder {
     for (const { left, done } of this.#flushes) if (left.delete(series) && left.size === 0) done();
   }
 
-  /** Counts that were held back are told when a series is over, or has gone on for long. */
+  /** Counts that were held back are written when a series has ended, or has gone on for long. */
   #arm(): void {
     this.#cancelUpkeep ??= upkeepClock(this.#clock).schedule(FINISH_MS, () => {
       this.#cancelUpkeep = undefined;
@@ -507,7 +513,7 @@ export class EventRecorder {
       this.#print(error);
       return;
     }
-    // It is not the fault of what emits an event.
+    // It is not the fault of the code that emits events.
     quietly(
       () => this.#onError?.(error, failure),
       (thrown) => this.#print(thrown),
@@ -517,7 +523,7 @@ export class EventRecorder {
 
 const yes = (): true => true;
 
-/** What a failed request means. `later`: the server has answered, and may do so otherwise later. */
+/** What a failed request means. `later`: the server has answered, and may answer differently later. */
 interface Fault {
   readonly means: 'refused' | 'later' | 'unanswered';
   readonly isQuiet: boolean;
@@ -531,7 +537,7 @@ function faultOf(error: unknown): Fault {
   }
   const { code = 0, details } = error.status ?? {};
   const isFinal = code < 500 && code !== 409 && code !== 429;
-  // Its namespace is going, or gone, with all that it had: nobody will miss the event.
+  // Its namespace is being deleted, or gone, with everything in it: nobody will miss the event.
   const isGone = (code === 404 && details?.kind === 'namespaces') || details?.causes?.[0]?.reason === 'NamespaceTerminating';
   return { means: isFinal ? 'refused' : 'later', isQuiet: isGone, hintMs: (details?.retryAfterSeconds ?? 0) * 1_000 };
 }

@@ -1,6 +1,6 @@
 /**
- * Which events are one, which are one too many, and how one is written in either API. It is a pure machine: it knows no server and
- * no timer. Upstream: `EventCorrelator` of `tools/record`, and the cache of `tools/events`.
+ * Which events belong together, which are too many, and how one is written in either API. It is a pure state machine, without
+ * server or timer. Upstream: `EventCorrelator` of `tools/record`, and the cache of `tools/events`.
  *
  *     occurrence ---> similar? ---> same type, reason, action, objects and message: one series, counted
  *                        |
@@ -8,21 +8,21 @@
  *
  *     series ---> to be written? ---> a token of its object and type, 25 of them, one more every five minutes
  *                        |--> none, and the series is new: the occurrence is dropped
- *                        '--> none, or the API's own rule: the count is held back, and told later
+ *                        '--> none, or the API's own rule: the count is held back, and written later
  *
- * Upstream's two APIs differ in when counts are told: `v1` tells each, `events.k8s.io/v1` the second, and then every half an hour, and
- * when a series has ended. They do not differ here in what a series is: upstream's `events.k8s.io/v1` shows only the first of several
- * messages, and has no limit.
+ * Upstream's two APIs differ in when counts are written: `v1` writes each, `events.k8s.io/v1` the second, then every half hour,
+ * and when a series has ended. Here, a series is the same in both: upstream's `events.k8s.io/v1` shows only the first of
+ * several messages, and has no limit.
  *
  * Invariants
- * - A series has at most one event on the server, and its count is what is told of it.
- * - `told <= sent <= count`; what is not sent is still to be written. Whoever gives up on it takes it off `count`.
+ * - A series has at most one event on the server, whose count is `told`.
+ * - `told <= sent <= count`; the rest is still to be written. Code that gives up on it subtracts it from `count`.
  */
 import type { CoreEvent, ObjectReference } from '../apiserver/kinds/events.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import { faultOfKey } from '../selectors/syntax.ts';
 
-/** The APIs that events can be written to. Servers show what is written to one in the other, too. */
+/** The APIs that events can be written to. Servers show the events of both in either. */
 export const EVENT_APIS = ['events.k8s.io/v1', 'v1'] as const;
 /** One of them. */
 export type EventApi = (typeof EVENT_APIS)[number];
@@ -31,21 +31,21 @@ export type EventApi = (typeof EVENT_APIS)[number];
 export interface EventLimits {
   /** Events about one object, of one type, that are written at once; default 25. */
   readonly burst?: number | undefined;
-  /** How often one more may be written when these are used up, in milliseconds; default 300,000. */
+  /** The interval at which one more may be written when these are used up, in milliseconds; default 300,000. */
   readonly refillMs?: number | undefined;
   /** Events that differ only in their messages before further ones are combined; default 10. */
   readonly maxSimilar?: number | undefined;
-  /** After what time without such an event they are told apart again, in milliseconds; default 600,000. */
+  /** How long there must be no such event before they are separate again, in milliseconds; default 600,000. */
   readonly similarMs?: number | undefined;
   /** Events that wait to be written; default 1,000. More are dropped. */
   readonly maxQueuedEvents?: number | undefined;
-  /** Series that are remembered, the latest ones, and as many objects; default 4,096. */
+  /** How many series, the most recent ones, and how many objects are remembered; default 4,096. */
   readonly maxSeries?: number | undefined;
 }
 
 export type EventSettings = { readonly [K in keyof EventLimits]-?: number };
 
-/** What has happened to an object, once. */
+/** Something that has happened to an object, once. */
 export interface Occurrence {
   readonly regarding: ObjectReference;
   readonly related: ObjectReference | undefined;
@@ -62,7 +62,7 @@ interface Moment {
   readonly date: number;
 }
 
-/** What happens again and again, and the event that says so. */
+/** Something that happens repeatedly, and its event. */
 export class EventSeries {
   readonly key: string;
   readonly first: Occurrence;
@@ -73,15 +73,15 @@ export class EventSeries {
   message: string;
   count: number = 0;
   told: number = 0;
-  /** What the request says that is on its way, or tried again; otherwise what is told. */
+  /** The count in the request that is under way or retried; otherwise `told`. */
   sent: number = 0;
   lastDate: number;
-  /** When it happened last, and when that was told, by the clock. */
+  /** When it last happened, and when that was written, by the clock. */
   at: number;
   toldAt: number;
   /** Whether the server has the event. */
   created: boolean = false;
-  /** How often in a row the server has failed to write it, and whether it may have done so without an answer. */
+  /** How many times in a row writing it has failed, and whether an attempt without an answer may have written it. */
   failures: number = 0;
   isUnsure: boolean = false;
 
@@ -99,7 +99,7 @@ export class EventSeries {
   }
 }
 
-/** A map that forgets what was used least recently. */
+/** A map that drops the least recently used entries. */
 class RecentEvents<V> {
   readonly #values: Map<string, V> = new Map();
   readonly #max: number;
@@ -120,7 +120,7 @@ class RecentEvents<V> {
     return value;
   }
 
-  /** Adds a key that is not there. Returns the value that had to go. */
+  /** Adds a new key. Returns the value that was dropped for it. */
   add(key: string, value: V): V | undefined {
     this.#values.set(key, value);
     if (this.#values.size <= this.#max) return undefined;
@@ -129,7 +129,7 @@ class RecentEvents<V> {
     return gone;
   }
 
-  /** Also during an iteration. */
+  /** Safe during an iteration. */
   delete(key: string): void {
     this.#values.delete(key);
   }
@@ -142,25 +142,25 @@ class RecentEvents<V> {
 interface Bucket {
   tokens: number;
   at: number;
-  /** Whether it is known that it ran out. */
+  /** Whether it was reported that it ran out. */
   told: boolean;
 }
 
 /** What became of an occurrence. */
 interface Observed {
-  /** Undefined: it is dropped, because its object has no token. */
+  /** Undefined: it is dropped, because its object has no token left. */
   readonly series: EventSeries | undefined;
   /** Whether the series is to be written now. */
   readonly due: boolean;
-  /** Whether it is the first one that is dropped for this reason. */
+  /** Whether it is the first one dropped for this reason. */
   readonly isNews?: boolean;
-  /** A series that is no longer remembered, so that what it holds back is written now or never. */
+  /** A series that is no longer remembered, so its held-back count is written now or never. */
   readonly evicted?: EventSeries | undefined;
 }
 
-/** After what time without an occurrence a series has ended. Upstream: `finishTime`. */
+/** How long a series must be without an occurrence to have ended. Upstream: `finishTime`. */
 export const FINISH_MS = 360_000;
-/** How often a series that goes on is told. Upstream: `refreshTime`. */
+/** How often a continuing series is written. Upstream: `refreshTime`. */
 const REFRESH_MS = 1_800_000;
 const COMBINED = '(combined from similar events): ';
 
@@ -217,7 +217,7 @@ export class EventCorrelator {
     return { ...held(series, message, moment), due: true, evicted };
   }
 
-  /** Whether events of this group are still told apart by their messages, this one in particular. */
+  /** Whether events of this group, this one in particular, are still distinguished by their messages. */
   #isSingle(group: string, message: string, at: number): boolean {
     const { maxSimilar, similarMs } = this.#limits;
     const known = this.#similar.get(group);
@@ -244,24 +244,24 @@ export class EventCorrelator {
     return known;
   }
 
-  /** The series whose counts are not told entirely. */
+  /** The series whose counts are not fully written. */
   *untold(): Generator<EventSeries> {
     for (const [, series] of this.#series) if (series.told < series.count) yield series;
   }
 
-  /** Whether there is anything that {@link due} may return later, if nothing happens. */
+  /** Whether {@link due} may return something later, even if nothing happens. */
   get isOpen(): boolean {
     if (this.#api !== 'v1') return this.#series.size > 0;
     return !this.untold().next().done;
   }
 
-  /** The series that are to be told now because they have ended, or have not been told for long. */
+  /** The series to be written now because they have ended, or have not been written for long. */
   due(at: number): readonly EventSeries[] {
     const due: EventSeries[] = [];
     for (const [key, series] of this.#series) {
       const isOver = at - series.at >= FINISH_MS;
       if (series.told < series.count && (isOver || at - series.toldAt >= REFRESH_MS)) due.push(series);
-      // In `v1` it goes on when it happens again, as upstream.
+      // In `v1` it continues when it happens again, as upstream.
       if (isOver && this.#api !== 'v1') this.#series.delete(key);
     }
     return due;
@@ -272,7 +272,7 @@ export class EventCorrelator {
     return this.#series.get(series.key) === series;
   }
 
-  /** Nothing is on the server of this one, nor ever will be. */
+  /** The server has nothing of this series, and never will. */
   forget(series: EventSeries): void {
     if (this.has(series)) this.#series.delete(series.key);
   }
@@ -296,7 +296,7 @@ const MAX_MESSAGE_BYTES = 1_024;
 const ELLIPSIS = '…';
 const utf8 = new TextEncoder();
 
-/** A text as long as the server takes it. */
+/** A text cut to the length that servers accept. */
 export function cut(text: string): string {
   if (text.length * 3 <= MAX_MESSAGE_BYTES || utf8.encode(text.slice(0, MAX_MESSAGE_BYTES + 1)).length <= MAX_MESSAGE_BYTES)
     return text;
@@ -311,7 +311,7 @@ export function eventNames(random: () => number): (object: string, date: number)
   return (object, date) => {
     next = (next + 1) % many;
     const name = `${object}.${date.toString(16)}${next.toString(16).padStart(5, '0')}`;
-    // Names of roles, for example, may have what names of events may not. A label's prefix has the same form.
+    // Names of roles, for example, may have characters that names of events may not. A label's prefix has the same form.
     return faultOfKey(`${name}/name`) === undefined ? name : crypto.randomUUID();
   };
 }
@@ -343,13 +343,13 @@ export function toEvent(series: EventSeries, api: EventApi, { name, instance }: 
   return event;
 }
 
-/** What has changed since the server got the event. */
+/** The changes since the server got the event. */
 export function toEventPatch(series: EventSeries, api: EventApi): object {
   if (api !== 'v1') return seriesOf(series);
   return { count: series.sent, lastTimestamp: toTime(series.lastDate), message: series.message };
 }
 
-/** How often an event says that it has happened, in whatever API it was written. */
+/** The count of an event, whichever API it was written to. */
 export function countIn({ series, count }: CoreEvent): number {
   return series?.count ?? (count || 1);
 }

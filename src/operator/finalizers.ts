@@ -1,11 +1,11 @@
 /**
- * Finalizers hold an object that is being deleted, until whoever set one has removed it. A lost one is a leak, and a lost removal an
- * object that never goes; so they are written by a patch that says what the list was:
+ * Finalizers keep an object that is being deleted until their owners have removed them. A lost finalizer is a leak, and a lost
+ * removal an object that is never deleted; so they are written by a patch that states the previous list:
  *
  *     [{ test: uid }, { test: the finalizers that were seen }, { write: the new ones }]
  *                        '---> 422 without causes: another changed them; read again
  *
- * Unlike one that says the version, it does not fail when something else has changed, such as the status. Upstream:
+ * Unlike a patch with the version, it does not fail when something else has changed, such as the status. Upstream:
  * `controllerutil.AddFinalizer` and `RemoveFinalizer`, which leave the write to the caller.
  */
 import { metadataOf } from '../cache/object.ts';
@@ -15,13 +15,13 @@ import { isDeleting } from './predicates.ts';
 import { isConflict, isInvalid, isNotFound } from './refusals.ts';
 import { attempting, HELPER_OPTIONS, type HelperOptions, keyIn, readAgain } from './writes.ts';
 
-/** What became of an object that is no more, or has become another of its name. */
+/** The object no longer exists, or another one has its name. */
 interface Gone {
   readonly result: 'gone';
   readonly object: undefined;
 }
 
-/** What {@link ensureFinalizer} did. `deleting`: the object is being deleted, and a server takes no more finalizers then. */
+/** What {@link ensureFinalizer} did. `deleting`: the object is being deleted, and servers then accept no more finalizers. */
 export type EnsureFinalizerResult<T> = Gone | { readonly result: 'added' | 'unchanged' | 'deleting'; readonly object: T };
 
 /** What {@link removeFinalizer} did. */
@@ -46,8 +46,8 @@ export async function ensureFinalizer<T extends object>(
 }
 
 /**
- * Removes a finalizer from an object that has it. If it was the last one, and the object is being deleted, that is gone then; `object`
- * of the result is its last state. It is not a failure if the object is gone already.
+ * Removes a finalizer from an object that has it. If it was the last one, and the object is being deleted, the object is then
+ * gone; `object` of the result is its last state. It is not a failure if the object is gone already.
  */
 export async function removeFinalizer<T extends object>(
   resource: ResourceClient<T>,
@@ -82,7 +82,8 @@ async function rewritten<T extends object, R>(
     const [key, patch] = [keyIn(resource, current), toPatch(current, next.finalizers)];
     const write = async () => ({ result: next.result, object: await resource.patch(key, patch, { ...options, type: 'json' }) });
     const isRaced = (error: unknown): boolean => {
-      // With causes, the patch fitted, and its result broke a rule: because the object is being deleted by now, or for good.
+      // With causes, the patch applied but its result broke a rule: temporarily, because the object is now being deleted, or
+      // permanently.
       if (isInvalid(error) && (error as WatchError).status?.details?.causes?.length) refusal = error;
       return isConflict(error) || isInvalid(error) || isNotFound(error);
     };

@@ -4,14 +4,15 @@
  *
  *     not asked for ---> waiting ---> there ---- deleted: lists are 404, and the server says that it has no such kind ----.
  *                         ^   asks again, at most every five seconds                                                      |
- *                         '------------- an empty list: whoever follows it deletes what it holds -------------------------'
+ *                         '------------- an empty list: its followers delete what they hold ------------------------------'
  *
  * Invariants
- * - A list pends while the kind is not there; so an informer is not synced before it has been there.
- * - A 404 alone empties nothing: the server must also say, twice, some seconds apart, that it has the kind in no version. One that only
- *   lags or is away, or that no longer serves this version, is an error like others: the informer keeps its objects, and tries again.
- * - What is listed is never of two kinds: one that goes, or gets another name, between two pages ends the list with 410.
- * - A watch of a kind that has come back ends with 410, so its objects are listed: none of those before is among them.
+ * - A list waits while the kind does not exist, so an informer is not synced before it has existed.
+ * - A 404 alone empties nothing: the server must also say, twice, some seconds apart, that it has no version of the kind. A
+ *   server that only lags or is unavailable, or no longer serves this version, is an error like any other: the informer keeps
+ *   its objects, and tries again.
+ * - A list never mixes two kinds: if the kind is deleted or renamed between two pages, the list ends with 410.
+ * - A watch of a kind that has come back ends with 410, so its objects are listed, without any of the earlier ones.
  */
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
@@ -30,15 +31,17 @@ import { type FullType, fullType, type KindName, queryOf, textOf, typeOf } from 
 export interface FollowedKindOptions {
   /** Only objects of this namespace, if the kind has namespaces. */
   readonly namespace?: string | undefined;
-  /** Called once each time the server does not have the kind, and when it has it again. */
+  /** Called once each time the server does not have the kind, and when it does again. */
   readonly tell?: ((text: string) => void) | undefined;
-  /** Called with each failure to learn what the server has; then it is asked again. Default: the list or the `resolve` rejects. */
+  /**
+   * Called with each failure to ask what the server has; then it is asked again. Default: the list or the `resolve` rejects.
+   */
   readonly onError?: ((error: unknown) => void) | undefined;
   readonly clock?: Clock | undefined;
   readonly random?: (() => number) | undefined;
 }
 
-/** A kind, and what the server calls it at present. */
+/** A kind, and its current name on the server. */
 interface Found<T extends object> {
   readonly type: FullType;
   readonly client: ResourceClient<T>;
@@ -46,7 +49,7 @@ interface Found<T extends object> {
 
 /** How long until the server is asked again, at first and at most. */
 const [MIN_MS, MAX_MS] = [500, 5_000];
-/** How long a kind must have been gone before its objects are. Of several servers, one may not know it yet. */
+/** How long a kind must be gone before its objects count as gone, because one of several servers may not know it yet. */
 const CONFIRM_MS = 3_000;
 
 /** Reads and watches the objects of a kind whenever the server has it. See the top of this file. */
@@ -58,14 +61,14 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   readonly #options: FollowedKindOptions;
   #found: Found<T> | undefined;
   #finding: SharedWork<Found<T>> | undefined;
-  /** Whether the server must be asked, even about a kind of which everything is known. */
+  /** Whether the server must be asked, even if everything is known about the kind. */
   #unsure: boolean = false;
-  /** Whether the last that was listed or streamed were objects, which a deletion must remove. If the kind is gone: by the next list. */
+  /** Whether the last list or stream had objects, which the next list must remove if the kind is gone. */
   #held: boolean = false;
   #waiting: boolean = false;
   #error: unknown;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for what names no kind. */
+  /** @throws {WatchError} INVALID_ARGUMENT for anything that names no kind. */
   constructor(source: ResourceSource, kind: KindName<T>, options: FollowedKindOptions = {}) {
     takesPrepare(FollowedKind.prototype.list);
     queryOf(kind);
@@ -80,22 +83,22 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
     return this.#waiting;
   }
 
-  /** The failure to learn what the server has, until it has said so. */
+  /** The last failure to ask what the server has, until it answers. */
   get error(): unknown {
     return this.#error;
   }
 
-  /** Its objects in all namespaces; undefined while it is not there, or nobody has asked. */
+  /** Its objects in all namespaces; undefined while the kind does not exist, or before it was asked for. */
   get client(): ResourceClient<T> | undefined {
     return this.#found?.client;
   }
 
-  /** What the server calls it; undefined while it is not there, or nobody has asked. */
+  /** Its type on the server; undefined while the kind does not exist, or before it was asked for. */
   get type(): FullType | undefined {
     return this.#found?.type ?? (this.#unsure ? undefined : fullType(this.#kind));
   }
 
-  /** Resolves when the server has it, with what it calls it. */
+  /** Resolves with its type when the server has it. */
   async resolve(signal?: AbortSignal): Promise<FullType> {
     return (await this.#find(signal)).type;
   }
@@ -104,7 +107,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   async list(options: ListOptions = {}, prepare?: Prepare<T>): Promise<List<T>> {
     for (;;) {
       if (this.#held && !this.#found) {
-        // Who asks only whether it has a version does not take this for the objects that there are.
+        // A caller that only checks for a version must not mistake this for the current objects.
         if (options.resourceVersionMatch) throw refused(410, 'Expired', `${this.name} has been deleted`);
         this.#held = false;
         return { items: [], resourceVersion: options.resourceVersion || '0' };
@@ -128,10 +131,10 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
       if (options.sendInitialEvents) this.#held = true;
       return watch;
     }
-    // A stream has no time to wait: a list has.
+    // A stream cannot wait, but a list can.
     if (options.sendInitialEvents) throw refused(404, 'NotFound', `the server does not have ${this.name}`);
     await this.#find(options.signal);
-    throw refused(410, 'Expired', `${this.name} has been defined since`);
+    throw refused(410, 'Expired', `${this.name} has been defined in the meantime`);
   }
 
   #within({ type, client }: Found<T>): ResourceClient<T> {
@@ -199,7 +202,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
     }
   }
 
-  /** After a 404: returns if the kind is gone, or is called something else by now. Otherwise throws the error. */
+  /** After a 404: returns if the kind is gone, or has another name by now. Otherwise throws the error. */
   async #checkGone(found: Found<T>, error: WatchError, signal: AbortSignal | undefined): Promise<void> {
     let now = await this.#askAbout(found, error, signal);
     if (!now && this.#held) {
@@ -211,11 +214,13 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
     this.#wait(this.#held ? `${this.name} has been deleted: waits for the server to have it again` : this.#absence);
   }
 
-  /** What the kind is called by now; undefined: the server has it in no version. Throws if it has it as before, or in another version. */
+  /**
+   * The kind under its current name; undefined: the server has no version of it. Throws if it has the same version, or another.
+   */
   async #askAbout({ type }: Found<T>, error: WatchError, signal: AbortSignal | undefined): Promise<Found<T> | undefined> {
     const now = await this.#ask(signal);
     if (now && nameOf(now.type) === nameOf(type) && now.type.namespaced === type.namespaced) throw error;
-    // Also if it has another kind that is called so: of a short name, the first group that answers is taken.
+    // Even if it has another kind of that name: for a short name, the first group that has it counts.
     const other = await this.#otherVersion(type, signal);
     if (other && (!now || other !== nameOf(now.type))) {
       const { status } = error;

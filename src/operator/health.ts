@@ -1,16 +1,16 @@
 /**
- * What a kubelet and Prometheus ask an operator.
+ * The endpoints of an operator for a kubelet and Prometheus.
  *
- *     /healthz, /livez   it is alive: the process answers, and the checks of your own pass
- *     /readyz            it runs, the caches of all kinds are synced, and the checks of your own pass
+ *     /healthz, /livez   it is alive: the process answers, and your own checks pass
+ *     /readyz            it runs, the caches of all kinds are synced, and your own checks pass
  *     /metrics           see metrics.ts
  *
- * With webhooks, `/readyz` leaves out the kinds: a pod that is not ready is sent no requests, and the server may need the webhooks to
- * list them, as it does to convert objects.
+ * With webhooks, `/readyz` leaves out the kinds: a pod that is not ready gets no requests, and the server may need the webhooks
+ * to list the kinds, for example to convert objects.
  *
- * As upstream's, an answer is `ok`; with `?verbose`, and if a check fails, it names the checks, without reasons, which are logged.
- * `/readyz/NAME` is one check, and `?exclude=NAME` leaves one out. A check that does not end within a second has failed, and is not
- * begun again before it has ended.
+ * As upstream, the answer is `ok`; with `?verbose`, or if a check fails, it names the checks. Reasons are only logged.
+ * `/readyz/NAME` is a single check, and `?exclude=NAME` leaves one out. A check that does not end within a second has failed,
+ * and is not started again before it has ended.
  */
 
 import type { AddressInfo } from 'node:net';
@@ -29,7 +29,7 @@ interface HealthDeps {
   /** The text of `/metrics`. */
   readonly metrics: () => string;
   readonly checks?: OperatorChecks | undefined;
-  /** Whether it is ready although kinds are not synced. Each can be asked for then. */
+  /** Whether it is ready although kinds are not synced. Each can then be asked for. */
   readonly readyWithoutKinds?: boolean | undefined;
   readonly log: Log;
   readonly clock?: Clock | undefined;
@@ -49,9 +49,9 @@ const CHECK_MS = 1_000;
 export class OperatorHealth {
   readonly #deps: HealthDeps;
   readonly #checks: Required<Readonly<Record<'healthz' | 'readyz', readonly (readonly [string, OperatorCheck])[]>>>;
-  /** Checks that have not ended. */
+  /** The checks that have not ended. */
   readonly #pending: Map<OperatorCheck, Promise<unknown>> = new Map();
-  /** Those that have failed when they were last made. */
+  /** The checks that failed the last time. */
   readonly #failing: Set<string> = new Set();
 
   /** @throws {WatchError} INVALID_ARGUMENT for a check that is not a function. */
@@ -168,12 +168,12 @@ export interface HealthServer {
   close(): Promise<void>;
 }
 
-/** Kubelet and Prometheus have one each. Further ones are closed. */
+/** Kubelet and Prometheus need one each. Further connections are closed. */
 const SLOTS = { maxClients: 256, maxClientsPerAddress: 64 };
-/** How long a request may take to come, and how large it may be. */
+/** How long a request may take to arrive, and how large it may be. */
 const PATIENCE = { headersTimeout: 5_000, requestTimeout: 10_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16_384 };
 
-/** Begins to listen, on node:http, which is loaded only for this. Rejects if that is not possible. */
+/** Starts to listen, with node:http, which is loaded only for this. Rejects if that is not possible. */
 export async function serveHealth(health: OperatorHealth, options: ListenOptions): Promise<HealthServer> {
   const { port, host } = checkOptions(options, ['port', 'host']);
   wholeNumber('listen.port', port);
@@ -187,7 +187,7 @@ export async function serveHealth(health: OperatorHealth, options: ListenOptions
   });
   const sockets = limitConnections(server, SLOTS);
   await new Promise<void>((resolve, reject) => {
-    server.on('error', reject); // later ones are of a connection that could not be accepted: it goes on
+    server.on('error', reject); // later errors are of connections that could not be accepted: the server goes on
     server.listen({ port, host }, resolve);
   });
   const { address, family, port: bound } = server.address() as AddressInfo;

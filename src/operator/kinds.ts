@@ -1,9 +1,9 @@
 /**
- * How an operator names kinds, and finds what a server calls them.
+ * How an operator names kinds, and finds their names on a server.
  *
- *     'deployments.apps/v1'                        as `Cluster.resource` takes it
- *     { group, version, plural, kind, namespaced } a `ResourceType`: nothing has to be asked
- *     { apiVersion, kind }                         as it stands in an object
+ *     'deployments.apps/v1'                        as for `Cluster.resource`
+ *     { group, version, plural, kind, namespaced } a `ResourceType`: no question is needed
+ *     { apiVersion, kind }                         as in an object
  *     WEBSITES                                     any of these with the type of its objects: `kind<Website>(...)`
  */
 import type { KubernetesObject } from '../cache/object.ts';
@@ -21,10 +21,10 @@ import { invalid, isRecord } from '../watch/errors.ts';
 
 export type { GroupVersionKind, ResourceSource };
 
-/** A kind of objects `T`, as {@link kind} and `npx watchmux types` make it. */
+/** A kind of objects `T`, from {@link kind} or `npx watchmux types`. */
 export type Kind<T = KubernetesObject> = (ResourceType | GroupVersionKind) & Typed<T>;
 
-/** Whatever names a kind. */
+/** Anything that names a kind. */
 export type KindName<T = KubernetesObject> = string | Kind<T>;
 
 /**
@@ -32,8 +32,8 @@ export type KindName<T = KubernetesObject> = string | Kind<T>;
  *
  *     const WEBSITES = kind<Website>('websites.example.com/v1');
  *
- * A text is `PLURAL.GROUP/VERSION`, `PLURAL/v1`, or one word. An operator asks the server for a word, which may be any name that the
- * server has for a kind, such as `deploy`; a `Cluster` or an `ApiServer` takes it for a plural of the core group.
+ * A text is `PLURAL.GROUP/VERSION`, `PLURAL/v1`, or one word. For a word, an operator asks the server, so it may be any of the
+ * server's names for a kind, such as `deploy`; a `Cluster` or an `ApiServer` takes it as a plural of the core group.
  */
 export function kind<T extends object = KubernetesObject>(type: GroupVersionKind): GroupVersionKind & Kind<T>;
 export function kind<T extends object = KubernetesObject>(type: FullType): FullType & Kind<T>;
@@ -45,13 +45,13 @@ export function kind<T extends object = KubernetesObject>(type: string | Resourc
   return named as Kind<T>;
 }
 
-/** Types made from one word, which a server may take for more than a plural of the core group: `deploy`. */
+/** Types made from one word, which may be more to a server than a plural of the core group: `deploy`. */
 const WORDS: WeakSet<object> = new WeakSet();
 
-/** A {@link ResourceType} that lacks nothing. */
+/** A complete {@link ResourceType}. */
 export type FullType = { readonly [Name in keyof ResourceType]-?: NonNullable<ResourceType[Name]> };
 
-/** The type of a kind that needs no question; undefined if it does. */
+/** The type of a kind, if it is known without asking the server; otherwise undefined. */
 export function fullType(name: KindName<object>): FullType | undefined {
   if (!isType(name)) return undefined;
   const { group = '', version, plural, kind, namespaced } = checkedType(name);
@@ -62,12 +62,12 @@ function isType(name: unknown): name is ResourceType {
   return isRecord(name) && 'plural' in name;
 }
 
-/** Whether it names a kind itself, and is not a source that has one as its `kind`. */
+/** Whether it names a kind itself, rather than being a source with a `kind`. */
 export function isKindName(given: unknown): given is KindName {
   return typeof given !== 'object' || !given || 'plural' in given || 'apiVersion' in given;
 }
 
-/** What to ask a server for. Throws INVALID_ARGUMENT for what names no kind. */
+/** What to ask a server for. Throws INVALID_ARGUMENT for anything that names no kind. */
 export function queryOf(name: KindName<object>): string | GroupVersionKind {
   if (typeof name === 'string') return name;
   if (isType(name)) return WORDS.has(name) ? name.plural : nameOf(checkedType(name));
@@ -80,7 +80,7 @@ export function queryOf(name: KindName<object>): string | GroupVersionKind {
 export function textOf(name: KindName<object>): string {
   const query = queryOf(name);
   if (typeof query === 'object') return `${query.apiVersion} ${query.kind}`;
-  // A name without a version is one that only the server understands.
+  // Only the server understands a name without a version.
   return /\..*\/|^[^.]*$/.test(query) ? nameOf(checkedType(query)) : query;
 }
 
@@ -89,7 +89,7 @@ export function toKind(type: Omit<FullType, 'plural' | 'namespaced'>): GroupVers
   return { apiVersion: apiVersionOf(type), kind: type.kind };
 }
 
-/** What a controller of a kind is called by default: `websites`, or `website` if it is named by `{ apiVersion, kind }`. */
+/** The default name of a controller of a kind: `websites`, or `website` if it is named by `{ apiVersion, kind }`. */
 export function controllerNameOf(name: KindName): string {
   return textOf(name)
     .replace(/^.* |[./].*$/g, '')
@@ -104,7 +104,7 @@ export function pluralOf(kind: string): string {
   return /(?:s|x|z|ch|sh)$/.test(word) ? `${word}es` : `${word}s`;
 }
 
-/** The type of what a server has. That of an `ApiServer` throws once the kind is gone. */
+/** The type of a server's resource. That of an `ApiServer` throws once the kind is gone. */
 export function typeOf({ type }: ResourceClient): FullType {
   const { group = '', version, plural, kind = '', namespaced = false } = type;
   return { group, version, plural, kind, namespaced };

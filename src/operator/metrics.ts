@@ -1,6 +1,6 @@
 /**
- * What an operator counts, in Prometheus' text format: under the names, labels and buckets of controller-runtime, so that its
- * dashboards and alerts fit. Its help texts say what we count.
+ * An operator's metrics, in Prometheus' text format, with the names, labels and buckets of controller-runtime, so that its
+ * dashboards and alerts work. The help texts say what is counted here.
  */
 
 import type { RequestCount } from '../kubernetes/cluster.ts';
@@ -33,7 +33,7 @@ class ControllerCounts {
   dropped: number = 0;
   timeouts: number = 0;
   active: number = 0;
-  // Of its queue.
+  // For its queue.
   depth: number = 0;
   adds: number = 0;
   retries: number = 0;
@@ -43,12 +43,12 @@ class ControllerCounts {
   readonly worked: Durations = new Durations(QUEUE_BOUNDS);
 }
 
-/** What metrics say besides what they have counted. */
+/** What the metrics show in addition to their own counts. */
 export interface MetricsView {
   readonly state: OperatorState;
   /** The name of the lease; undefined: there is no election. */
   readonly lease: string | undefined;
-  /** What the cluster has been asked; undefined: it is in this process. */
+  /** The requests to the cluster; undefined: it is in this process. */
   readonly requests: readonly RequestCount[] | undefined;
 }
 
@@ -86,7 +86,7 @@ export class OperatorMetrics implements OperatorObserver {
     else if (name === 'longestRunningMs') counts.longestMs = value;
   }
 
-  /** Everything, and what the process says about itself. */
+  /** All metrics, including those of the process. */
   toText(view: MetricsView): string {
     return (
       this.groups(view)
@@ -163,7 +163,7 @@ const QUEUES: readonly Row[] = [
   [
     'histogram',
     'work_duration_seconds',
-    'How long keys were processed, until the caches had what was written.',
+    'How long keys were processed, including the wait until the caches had what was written.',
     ({ worked }) => worked,
   ],
   [
@@ -180,7 +180,7 @@ const QUEUES: readonly Row[] = [
   ],
 ];
 
-/** What controller-runtime does not say: whether the caches are good. */
+/** Not in controller-runtime: whether the caches are up to date. */
 function kindMetrics({ kinds }: OperatorState): Metric[] {
   const by = (member: 'synced' | 'connected'): Series[] =>
     kinds.map((each) => ({ labels: { kind: each.kind }, value: Number(each[member]) }));

@@ -12,7 +12,7 @@ import type { KindName, ResourceSource } from './kinds.ts';
 import type { WebhookServer } from './webhooks/webhook-server.ts';
 import type { ApplyConfiguration, ApplyOptions, Mutable } from './writes.ts';
 
-/** Where an operator writes what it does. `console` is one. */
+/** Where an operator logs. `console` is one. */
 export interface Log {
   debug(text: string): void;
   info(text: string): void;
@@ -28,7 +28,7 @@ export type When<T extends object = KubernetesObject> = {
   when(old: T | undefined, object: T | undefined, event: ChangeType): boolean;
 }['when']; // a method, whose parameters are bivariant: so a list may have sources of several types
 
-/** What a controller reads besides the event: the operator's caches. */
+/** The operator's caches, as a controller reads them. */
 export interface Caches {
   /**
    * The object with this key in the cache; undefined if there is none. Shared: do not change it.
@@ -40,63 +40,64 @@ export interface Caches {
   store<O extends object = KubernetesObject>(kind: KindName<O>): InformerStore<O>;
 }
 
-/** `T`, which is not inferred from here: what says `when` may know less of the objects than the kind. Before TypeScript 5.4. */
+/** `T`, but not inferred from here, because `when` may know less about the objects than the kind. For TypeScript before 5.4. */
 type Given<T> = [T & KubernetesObject][T extends unknown ? 0 : never];
 
-/** A kind whose changes are of interest, and which of them. */
+/** A kind, and which of its changes count. */
 export interface SourceOptions<T> {
   readonly kind: KindName<T>;
   /** Which changes count. Default: all. */
   readonly when?: When<Given<T>> | undefined;
   /**
-   * Indexes of the kind's store. All controllers share them, so no two may give one name to different functions. An object for which
-   * one throws is told as a failure of the `source`, and is not found by that index.
+   * Indexes of the kind's store. All controllers share them, so no two may give one name to different functions. If one throws
+   * for an object, that is reported as a failure of the `source`, and the object is not found by that index.
    */
   readonly indexers?:
     | Readonly<Record<string, { valuesOf(object: T & KubernetesObject): ReturnType<IndexFunction<T>> }['valuesOf']>>
     | undefined;
 }
 
-/** A kind whose objects concern others, and which. */
+/** A kind whose changes concern other objects, and which. */
 export interface WatchedOptions<T> extends SourceOptions<T> {
-  /** The keys to reconcile when this object changes; of a change, those of both states. If it throws, that is reported. */
+  /** The keys to reconcile when this object changes; for a change, those of both states. If it throws, that is reported. */
   keysOf(object: T & KubernetesObject, caches: Caches): readonly string[];
 }
 
 /** What a reconcile gets. Its functions may be taken out of it: `({ object, apply }) => ...`. */
 export interface ReconcileRequest<T extends object = KubernetesObject> extends Caches {
-  /** `namespace/name`, or `name` of what is in no namespace. */
+  /** `namespace/name`, or `name` if it is in no namespace. */
   readonly key: string;
-  /** Empty for what is in no namespace. */
+  /** Empty if it is in no namespace. */
   readonly namespace: string;
   readonly name: string;
-  /** The object, as it is in the cache; undefined: it is gone. Shared: do not change it. */
+  /** The object from the cache; undefined: it is gone. Shared: do not change it. */
   readonly object: T | undefined;
   /** 1 for the first try since the key last succeeded, 2 for the second, and so on. */
   readonly attempt: number;
   /**
-   * Aborts when the operator stops or no longer leads, after `reconcileTimeoutMs`, and when the reconcile has returned: requests that
-   * it has not awaited, and watches that it has not closed, end then.
+   * Aborts when the operator stops or no longer leads, after `reconcileTimeoutMs`, and when the reconcile has returned:
+   * requests that it has not awaited and watches that it has not closed then end.
    */
   readonly signal: AbortSignal;
   /** Writes with the controller's name and the key before each text. */
   readonly log: Log;
-  /** The operator's time of day, in ms since 1970, which a test moves: for schedules, and for {@link setCondition}. */
+  /** The operator's time of day, in ms since 1970, which tests can move: for schedules, and for {@link setCondition}. */
   now(): number;
-  /** The cached objects of a kind that the object controls: by uid, so not those of one of the same name that was there before. */
+  /** The cached objects of a kind that the object controls: by uid, so not those of an earlier object of the same name. */
   owned<O extends object = KubernetesObject>(kind: KindName<O>): readonly O[];
   /**
-   * Reads and writes the server's own objects. Requests end with `signal`, and the key does not run again before the caches have what
-   * was written, and no longer what was deleted; but after ten seconds it does.
+   * Reads and writes the server's own objects. Requests end with `signal`, and the key does not run again before the caches
+   * have what was written, and no longer have what was deleted, or after ten seconds.
    */
   resource<O extends object = KubernetesObject>(kind: KindName<O>): ResourceClient<O>;
   /**
    * Server-side apply of any part of an object. Fills in apiVersion, kind, and the operator's name as field manager; for kinds that the
-   * controller `owns` also the object's namespace, and its name, if there is none, and the owner reference. Others have to say where
-   * they are.
+   * controller `owns` also the object's namespace, and its name if there is none, and the owner reference. Objects of other
+   * kinds must have their own name and namespace.
    *
-   * @throws {WatchError} (rejects) INVALID_ARGUMENT, as `setOwner`, if another owner controls what would be owned: then nothing is
-   *   written. REFUSED as the server says; with 409 if what would be owned has come, or has changed, and the cache does not know.
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT, as for `setOwner`, if another owner controls the object: then nothing is
+   * written. REFUSED if the server refuses; with 409 if the object to be owned was created or changed, and the cache does not
+   * have that yet.
    */
   apply<O extends object = KubernetesObject>(
     kind: KindName<O>,
@@ -104,10 +105,10 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
     options?: ApplyOptions,
   ): Promise<O>;
   /**
-   * Lets `mutate` change a copy of the object, and writes its status if that differs. After a conflict, that is done again with the
-   * newest state. Resolves with the newest.
+   * Lets `mutate` change a copy of the object, and writes its status if that differs. After a conflict, does so again with the
+   * newest state. Resolves with the newest object.
    *
-   * @throws {WatchError} (rejects) REFUSED as the server says; with 404 if the object is gone.
+   * @throws {WatchError} (rejects) REFUSED if the server refuses; with 404 if the object is gone.
    */
   updateStatus(mutate: (draft: Mutable<T>) => unknown): Promise<T>;
   /** Emits events about the object: see `EventRecorder`. Nothing happens if the object is gone. */
@@ -120,18 +121,18 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
 /** What a reconcile may return. */
 export interface ReconcileOutcome {
   /**
-   * Run this key again after this time, in milliseconds, even if nothing changes. Less than 1, such as the time until something that is
-   * due: as soon as after a failure, in 5 ms at first, and then twice as long each time, until another outcome. What is not a finite
-   * number is a failure.
+   * Run this key again after this time, in milliseconds, even if nothing changes. Less than 1, such as the time until something
+   * that is due: after the delays of a failure, 5 ms at first and then twice as long each time, until another outcome. Anything
+   * but a finite number is a failure.
    */
   readonly requeueAfterMs?: number | undefined;
 }
 
-/** For each of some types, a kind of it, or a source of such a kind. */
+/** For each of some types, its kind, or a source of that kind. */
 type Sources<Types extends readonly unknown[]> = { [At in keyof Types]: KindName<Types[At]> | SourceOptions<Types[At]> };
 
 /**
- * A controller of an operator. `T` is what it reconciles; the others are the types of what it owns and watches, and are inferred: see
+ * A controller of an operator. `T` is the type that it reconciles; those that it owns and watches are inferred: see
  * {@link controller}.
  */
 export interface OperatorControllerOptions<
@@ -140,58 +141,58 @@ export interface OperatorControllerOptions<
   Watched extends readonly unknown[] = readonly unknown[],
 > {
   /**
-   * In logs and metrics; unique in its operator. Default: the plural of what it is `for`; if that is `{ apiVersion, kind }`, the kind in
-   * lower case.
+   * The name in logs and metrics; unique in its operator. Default: the plural of the kind it is `for`; if that is
+   * `{ apiVersion, kind }`, the kind in lower case.
    */
   readonly name?: string | undefined;
   /** The kind whose objects are reconciled. */
   readonly for: KindName<T> | SourceOptions<T>;
   /**
-   * Kinds that it makes: a change leads to the key of the owner, by controller reference, of whatever version. The owner's uid must
-   * be that of the cached object with this key, if there is one; only a deletion also counts if another one had it.
+   * Kinds that it creates: a change leads to the key of the owner, by controller reference of any version. If the cache has an
+   * object with this key, the owner's uid must be its uid; only a deletion counts in any case.
    */
   readonly owns?: Sources<Owned> | undefined;
-  /** Kinds whose changes concern objects otherwise. */
+  /** Kinds whose changes concern objects in other ways. */
   readonly watches?: { [At in keyof Watched]: WatchedOptions<Watched[At]> } | undefined;
   /** Kinds that it only reads from the cache. */
   readonly reads?: readonly (KindName<object> | Omit<SourceOptions<KubernetesObject>, 'when'>)[] | undefined;
   /**
-   * Brings about what the object with this key says. It should do nothing if all is as it should be, because it also runs when nothing
-   * has changed. If it fails, it runs again after a delay. A conflict (409) is not a failure: somebody else was faster, so it also runs
-   * again, and nobody is told before the tenth in succession. But one about fields that another manager has, of `apply` with
-   * `force: false`, is a failure.
+   * Makes the world match the object with this key. It should do nothing if everything is as it should be, because it also runs
+   * when nothing has changed. If it fails, it runs again after a delay. A conflict (409) is not a failure: another writer was
+   * faster, so it also runs again, and only the tenth in succession is reported. But a conflict about another manager's fields,
+   * from `apply` with `force: false`, is a failure.
    */
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant
   reconcile(request: ReconcileRequest<T>): ReconcileOutcome | void | Promise<ReconcileOutcome | void>;
   /**
-   * Removes what outlives an object, before it goes. The operator sets the finalizer before an object is reconciled for the first time,
-   * calls this instead of `reconcile` once the object is being deleted, whatever `when` says, and removes the finalizer when it has
-   * returned without `requeueAfterMs`. Default: none.
+   * Cleans up what would outlive an object, before the object is deleted. The operator sets the finalizer before an object is
+   * reconciled for the first time, calls this instead of `reconcile` once the object is being deleted, whatever `when` says,
+   * and removes the finalizer when it has returned without `requeueAfterMs`. Default: none.
    */
   readonly finalizer?: FinalizerOptions<T> | undefined;
   /** How many keys are reconciled at a time; default 1. */
   readonly concurrency?: number | undefined;
-  /** How often a key that fails is tried again before it is dropped, until something changes. Default: for ever. */
+  /** How often a failing key is retried before it is dropped, until something changes. Default: no limit. */
   readonly maxRetries?: number | undefined;
   /**
-   * The delays of keys that fail; one controller's alone. A server that asks for a longer one, as with 429, gets that. Default:
-   * `defaultRateLimiter` of `watchmux/workqueue`.
+   * The delays of failing keys; not to be shared by controllers. If a server asks for a longer delay, as with 429, that
+   * applies. Default: `defaultRateLimiter` of `watchmux/workqueue`.
    */
   readonly rateLimiter?: RateLimiter | undefined;
   /**
-   * How long one reconcile may take before its `signal` aborts, in milliseconds; default 0: for ever. That is a failure, TIMEOUT. The
-   * key does not run again before the function has settled.
+   * How long one reconcile may take before its `signal` aborts, in milliseconds; default 0: no limit. A timeout is a failure,
+   * TIMEOUT. The key does not run again before the function has settled.
    */
   readonly reconcileTimeoutMs?: number | undefined;
   /** How often all objects are reconciled again, in milliseconds; default 36,000,000 (ten hours), as upstream. 0: never. */
   readonly resyncMs?: number | undefined;
 }
 
-/** What an operator does before an object goes. */
+/** What an operator does before an object is deleted. */
 export interface FinalizerOptions<T extends object> {
-  /** Such as `websites.example.com/files`. Servers want a slash in it. */
+  /** Such as `websites.example.com/files`. Servers require a slash in it. */
   readonly name: string;
-  /** Called, and again after failures, until it returns. It must also do if there is nothing to remove, or no longer. */
+  /** Called, and again after failures, until it returns. It must also succeed if there is nothing to remove, or no longer. */
   finalize(
     request: ReconcileRequest<T> & { readonly object: T },
     // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant
@@ -199,7 +200,7 @@ export interface FinalizerOptions<T extends object> {
 }
 
 /**
- * Returns the options of a controller, with all types inferred: for one that is not written where it is added.
+ * Returns the options of a controller, with all types inferred, for a controller that is not written where it is added.
  *
  *     export const websites = controller({ for: WEBSITES, owns: [DEPLOYMENTS], reconcile: async ({ object, apply }) => { ... } });
  *
@@ -216,12 +217,13 @@ export function controller<
 /** A failure, as `onError` of an operator sees it. */
 export interface OperatorFailure {
   /**
-   * - `reconcile`: it failed, or took too long. It runs again, unless the key is `dropped`.
+   * - `reconcile`: a reconcile failed, or took too long. It runs again, unless the key is `dropped`.
    * - `wrote`: a cache did not get what was written in time. The key runs anyway.
    * - `event`: `when` or `keysOf` threw for a change. `when`: it counts; `keysOf`: it leads to no key.
-   * - `source`: the server refuses the objects of a kind, or does not answer. They are asked for again. Or an index function threw.
-   * - `sync`: some kinds have not synced within `syncTimeoutMs`. They are waited for.
-   * - `leader`: a request of the election failed. It is made again.
+   * - `source`: the server refuses the objects of a kind, or does not answer. The operator asks again. Or an index function
+   *   threw.
+   * - `sync`: some kinds have not synced within `syncTimeoutMs`. The operator keeps waiting.
+   * - `leader`: a request of the election failed. It is repeated.
    * - `events`: events could not be written.
    */
   readonly during: 'reconcile' | 'wrote' | 'event' | 'source' | 'sync' | 'leader' | 'events';
@@ -237,7 +239,7 @@ export interface OperatorFailure {
   readonly kind?: string | undefined;
 }
 
-/** Options of the election of an operator's leader: those of `LeaderElector` that it does not know itself. */
+/** Options of the election of an operator's leader: those of `LeaderElector` that the operator does not set itself. */
 export interface OperatorElectionOptions extends Partial<Omit<LeaderElectorOptions, 'leases' | 'identity' | 'onError'>> {
   /** The name of this instance. No two may have the same. Default: the host's, and a random part: `web-7d4b9_1f0e9c2a`. */
   readonly identity?: string | undefined;
@@ -249,7 +251,7 @@ export interface OperatorElectionOptions extends Partial<Omit<LeaderElectorOptio
 export interface ListenOptions {
   /** 0: any free one. */
   readonly port: number;
-  /** Default: all addresses, because kubelet and Prometheus ask from outside of the pod. */
+  /** Default: all addresses, because kubelet and Prometheus connect from outside the pod. */
   readonly host?: string | undefined;
 }
 
@@ -258,7 +260,7 @@ export type OperatorCheck = () => unknown;
 
 /** Checks of your own, by name. */
 export interface OperatorChecks {
-  /** If one fails, kubelet restarts the pod: for what only a restart can help against. */
+  /** If one fails, kubelet restarts the pod: use it for problems that only a restart can solve. */
   readonly healthz?: Readonly<Record<string, OperatorCheck>> | undefined;
   /** If one fails, the pod gets no requests, such as those to its webhooks. */
   readonly readyz?: Readonly<Record<string, OperatorCheck>> | undefined;
@@ -278,23 +280,23 @@ export interface OperatorOptions {
   /** Only one of several instances works at a time. Default false. `true`: with the defaults of the options. */
   readonly leaderElection?: boolean | OperatorElectionOptions | undefined;
   /**
-   * Where `/healthz`, `/readyz` and `/metrics` are served, without TLS and for everybody. `host`: default all addresses, because
-   * kubelet and Prometheus ask from outside of the pod. Default: nowhere; see `Operator.fetch`.
+   * Where `/healthz`, `/readyz` and `/metrics` are served, without TLS and for everybody. `host`: default all addresses,
+   * because kubelet and Prometheus connect from outside the pod. Default: nowhere; see `Operator.fetch`.
    */
   readonly listen?: ListenOptions | undefined;
   /** Checks of your own, for `/healthz` and `/readyz`. Each may take a second. */
   readonly checks?: OperatorChecks | undefined;
   /**
-   * Webhooks that it serves while it runs, whether it leads or not. It is ready once they listen, though kinds are not synced, which the
-   * server may need them for; it ends if they cannot listen. They end after the last reconcile, whose writes they may have to admit.
-   * Default: none.
+   * Webhooks that it serves while it runs, whether it leads or not. It is ready once they listen, even before kinds are synced,
+   * because the server may need the webhooks for that; it ends if they cannot listen. They end after the last reconcile, whose
+   * writes they may have to admit. Default: none.
    */
   readonly webhooks?: Pick<WebhookServer, 'run' | 'ready'> | undefined;
-  /** When the kinds that have not synced are named to `onError`, in milliseconds; default 120,000. 0: never. */
+  /** After how long `onError` gets the kinds that have not synced, in milliseconds; default 120,000. 0: never. */
   readonly syncTimeoutMs?: number | undefined;
   /**
-   * How long running reconciles may take to end once they were told to, in milliseconds; default 30,000. 0: for ever. Then `run` rejects
-   * with TIMEOUT, which names their keys.
+   * How long running reconciles may take to end when the operator stops, in milliseconds; default 30,000. 0: no limit. After
+   * that `run` rejects with TIMEOUT, which names their keys.
    */
   readonly shutdownTimeoutMs?: number | undefined;
   /** Default: `console`. */
@@ -309,7 +311,7 @@ export interface OperatorOptions {
    * Give it to the `Cluster`, too, for the requests of reconciles.
    */
   readonly telemetry?: Telemetry | undefined;
-  /** The clock of all that waits. Default: the host's. */
+  /** The clock for everything that waits. Default: the host's. */
   readonly clock?: Clock | undefined;
   /** The time of day, for events' timestamps and `now` of reconciles, in ms since 1970. Default `Date.now`. */
   readonly now?: (() => number) | undefined;
@@ -360,15 +362,15 @@ export interface ControllerState {
 }
 
 /**
- * How a reconcile has ended. `requeue`: a conflict, which is tried again. `requeue_after`: it asked to run again. Upstream: the label
- * `result` of `controller_runtime_reconcile_total`.
+ * How a reconcile has ended. `requeue`: a conflict, which is retried. `requeue_after`: it asked to run again. Upstream: the
+ * label `result` of `controller_runtime_reconcile_total`.
  */
 export type ReconcileResultName = 'success' | 'error' | 'requeue' | 'requeue_after';
 
 /** One reconcile that has ended. */
 export interface ReconcileEnd {
   readonly controller: string;
-  /** Undefined: it was told to stop. */
+  /** Undefined: the operator stopped it. */
   readonly result: ReconcileResultName | undefined;
   readonly durationMs: number;
   /** Whether it took longer than `reconcileTimeoutMs`. */

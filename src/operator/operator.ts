@@ -31,15 +31,15 @@ const NAMES = [
   ...(['syncTimeoutMs', 'shutdownTimeoutMs', 'log', 'onError', 'telemetry', 'clock', 'now'] as const),
 ] as const;
 
-/** What waits for {@link Operator.idle}. */
+/** A call of {@link Operator.idle} that waits. */
 interface Waiter {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * Runs controllers: with one cache per kind for all of them, as the only one of its instances that works, until it is told to stop.
- * Upstream: `Manager` of controller-runtime.
+ * Runs controllers, with one cache per kind for all of them, as the only working instance, until it is told to stop. Upstream:
+ * `Manager` of controller-runtime.
  *
  *     const operator = new Operator({ cluster: await loadCluster(), name: 'websites', leaderElection: true });
  *     operator.controller({
@@ -61,8 +61,8 @@ interface Waiter {
  *
  * Guarantees
  * - While this instance does not lead, no reconcile begins; caches are kept, so that it can begin at once.
- * - After `run` no request pends, no timer, and no listener, also of signals; only functions that did not end in time may go on, and
- *   `run` then rejects with their keys.
+ * - After `run` there is no pending request, timer or listener, including those for signals; only functions that did not end in
+ *   time may go on, and `run` then rejects with their keys.
  */
 export class Operator {
   readonly name: string;
@@ -77,7 +77,7 @@ export class Operator {
   readonly #telemetry: Telemetry | undefined;
   readonly #health: OperatorHealth;
   readonly #controllers: OperatorController<KubernetesObject>[] = [];
-  /** Aborts when it is to stop, for whatever reason. */
+  /** Aborts when it must stop, for whatever reason. */
   readonly #stopped: AbortController = new AbortController();
   readonly #waiters: Set<Waiter> = new Set();
   #phase: 'new' | 'running' | 'ended' = 'new';
@@ -124,7 +124,7 @@ export class Operator {
       events: () => this.events,
     };
     this.#elector = this.#createElector(log);
-    // One that is told to stop gets no more requests.
+    // An operator that is stopping is not ready.
     const state = (): OperatorState => ({ ...this.state, running: this.state.running && !this.#stopped.signal.aborted });
     const readyWithoutKinds = Boolean(options.webhooks);
     const checks = checksOf(options);
@@ -186,7 +186,7 @@ export class Operator {
    * Works until the signal aborts, or without one until SIGINT or SIGTERM; a second one ends the process at once. Resolves when
    * everything has ended. An operator runs only once.
    *
-   * @throws What `onError` throws. {WatchError} INVALID_ARGUMENT if it ran before, or has no controller; TIMEOUT, see
+   * @throws Whatever `onError` throws. {WatchError} INVALID_ARGUMENT if it ran before, or has no controller; TIMEOUT, see
    *   `shutdownTimeoutMs`.
    */
   async run(signal?: AbortSignal): Promise<void> {
@@ -208,7 +208,7 @@ export class Operator {
     for (const controller of this.#controllers) controller.abandon();
     closing.abort(this.#stopped.signal.reason);
     await Promise.all([caches, webhooks]);
-    await this.events.shutdown(); // the first one who asks for it later gets one that drops what it is given
+    await this.events.shutdown(); // later callers get a recorder that drops what it is given
     await server?.close();
     unobserve?.();
     leave();
@@ -219,8 +219,8 @@ export class Operator {
   }
 
   /**
-   * Resolves when all controllers work, and all that they have heard of is done: no key is queued or being processed, and the caches
-   * have what reconciles have written. A key that is to run later does not count.
+   * Resolves when all controllers work and have nothing left to do: no key is queued or being processed, and the caches have
+   * what reconciles have written. Keys that run later do not count.
    *
    * @throws {WatchError} (rejects) CLOSED when the operator has ended, or ends before that.
    */
@@ -245,7 +245,7 @@ export class Operator {
     return server;
   }
 
-  /** Has the waiting calls of `idle` looked at again, once what is happening has happened. */
+  /** Checks the waiting calls of `idle` again, after the current step. */
   #changed(): void {
     if (this.#waiters.size === 0 || this.#isChecking) return;
     this.#isChecking = true;
@@ -257,7 +257,7 @@ export class Operator {
     });
   }
 
-  /** Works whenever this instance may. Resolves when it is told to stop. */
+  /** Works whenever this instance may, until it is told to stop. */
   async #lead(): Promise<void> {
     const { signal } = this.#stopped;
     const limitMs = this.#options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS;
@@ -266,7 +266,7 @@ export class Operator {
     const elector = this.#elector;
     if (!elector) {
       const work = this.#work(signal);
-      await untilAborted(work, signal).catch(() => {}); // from then on its time counts
+      await untilAborted(work, signal).catch(() => {}); // `shutdownTimeoutMs` starts here
       await within(work, { limitMs, clock: this.#clock, what });
       return;
     }
@@ -358,7 +358,7 @@ const SHUTDOWN_TIMEOUT_MS = 30_000;
 
 const ended = (): WatchError => new WatchError('CLOSED', 'the operator has ended');
 
-/** Those of its owner, and that its webhooks listen. */
+/** The user's checks, and that the webhooks listen. */
 function checksOf({ checks, webhooks }: OperatorOptions): OperatorChecks | undefined {
   return webhooks ? { ...checks, readyz: { webhooks: () => webhooks.ready, ...checks?.readyz } } : checks;
 }

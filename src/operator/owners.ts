@@ -1,6 +1,6 @@
 /**
- * Who owns an object: references in its metadata, of which one at most is the controller's. With its owner, an object is deleted.
- * A reference is the same as another if group, kind and name are, whatever the version and the uid. Upstream: `controllerutil`.
+ * The owners of an object: references in its metadata, of which at most one is the controller's. An object is deleted with its
+ * owner. Two references are the same if group, kind and name are, whatever the version and the uid. Upstream: `controllerutil`.
  */
 import type { OwnerReference as Owner } from '../apiserver/owner-index.ts';
 import { type KubernetesObject, keyOf, metadataOf, namespaceOf } from '../cache/object.ts';
@@ -10,20 +10,20 @@ import type { GroupVersionKind } from './kinds.ts';
 
 /** A reference to an owner. Upstream: `metav1.OwnerReference`. */
 export interface OwnerReference extends Owner {
-  /** Whether this owner is the one that manages the object. */
+  /** Whether this owner manages the object. */
   readonly controller?: boolean | undefined;
 }
 
 /** Options of {@link setOwner}. */
 export interface OwnerOptions {
-  /** Whether the owner is the one that manages the object, of which there is one at most. Default true. */
+  /** Whether the owner manages the object; at most one owner does. Default true. */
   readonly controller?: boolean | undefined;
-  /** Whether the deletion of the owner in the foreground waits for the object. Default true for a controller, else left out. */
+  /** Whether foreground deletion of the owner waits for the object. Default true for a controller, otherwise left out. */
   readonly blockOwnerDeletion?: boolean | undefined;
 }
 
 /**
- * Makes `owner` an owner of `object`, or brings its reference up to date. Returns whether anything changed.
+ * Makes `owner` an owner of `object`, or updates its reference. Returns whether anything changed.
  *
  * Upstream: `SetControllerReference` and, for `controller: false`, `SetOwnerReference`.
  *
@@ -40,7 +40,7 @@ export function setOwner(object: KubernetesObject, owner: KubernetesObject, opti
   };
   const [outer, inner] = [namespaceOf(owner), namespaceOf(object)];
   if (outer && outer !== inner) {
-    throw invalid('object.metadata.namespace', inner || undefined, `${outer}, which is its owner's, or an owner in no namespace`);
+    throw invalid('object.metadata.namespace', inner || undefined, `${outer}, that of its owner, or an owner in no namespace`);
   }
   const owners = referencesOf(object);
   if (controller) checkController(object, owner);
@@ -51,7 +51,7 @@ export function setOwner(object: KubernetesObject, owner: KubernetesObject, opti
   return true;
 }
 
-/** Throws INVALID_ARGUMENT if another than this owner controls an object. */
+/** Throws INVALID_ARGUMENT if a different owner controls an object. */
 export function checkController(object: KubernetesObject, owner: KubernetesObject): void {
   const [own, other] = [whoIs(owner), controllerOf(object)];
   if (other && !isSame(other, own)) throw invalid('owner', nameOf(own), `${nameOf(other)}, which controls the object already`);
@@ -72,7 +72,7 @@ export function controllerOf(object: KubernetesObject): OwnerReference | undefin
 }
 
 /**
- * Returns a function that maps an object to the key of its controller, if that is of this kind, of whatever version; with
+ * Returns a function that maps an object to the key of its controller, if that is of this kind, in any version; with
  * `controller: false` to the keys of all its owners of this kind.
  *
  *     watches: [{ kind: PODS, keysOf: ownersOf({ apiVersion: 'batch/v1', kind: 'Job' }, { controller: false }) }]
@@ -104,7 +104,7 @@ type Who = Pick<OwnerReference, 'apiVersion' | 'kind' | 'name'>;
 
 const nameOf = ({ kind, name }: Who): string => `${kind} ${name}`;
 
-/** The references of an object. What was written past the API may be anything. */
+/** The references of an object. Anything may have been written past the API. */
 function referencesOf(object: KubernetesObject): readonly OwnerReference[] {
   const owners = metadataOf(object).ownerReferences;
   return Array.isArray(owners) ? owners.filter((each): each is OwnerReference => isRecord(each)) : [];

@@ -8,7 +8,8 @@
  * | `...Changed` | yes | if that changed | no | yes |
  * | `deletionStarted` | if it is being deleted | if it was not, and now is | no | yes |
  *
- * Upstream: controller-runtime's `predicate`, of which ADDED and DELETED pass, too: what a controller has not seen may have changed.
+ * Upstream: controller-runtime's `predicate`, which also passes ADDED and DELETED: an object may have changed while the
+ * controller did not see it.
  */
 import { metadataOf } from '../cache/object.ts';
 import { isPromise } from '../watch/abort.ts';
@@ -16,17 +17,17 @@ import { invalid } from '../watch/errors.ts';
 import { equals } from './equals.ts';
 import type { ChangeType, When } from './operator-options.ts';
 
-/** A predicate for objects of any kind: those beside it say of which. */
+/** A predicate for objects of any kind; the predicates beside it determine the type. */
 export type AnyWhen = <T extends object>(old: T | undefined, object: T | undefined, event: ChangeType) => boolean;
 
-/** What a part of an object is; the events pass at which there is only one state. */
+/** Compares a part of both states; events with only one state pass. */
 function changed(partOf: (object: object) => unknown): AnyWhen {
   return (old, object) => old === undefined || object === undefined || !equals(partOf(old), partOf(object));
 }
 
 /**
- * The generation changed, which the server counts up with the spec and when a deletion starts, but not with status and metadata.
- * Kinds without a status, such as ConfigMaps, have no generation, and never change by this measure. Upstream:
+ * The generation changed. The server increments it when the spec changes and when a deletion starts, but not for status and
+ * metadata. Kinds without a status, such as ConfigMaps, have no generation, and so never pass as MODIFIED. Upstream:
  * `GenerationChangedPredicate`.
  */
 export const generationChanged: AnyWhen = changed((object) => metadataOf(object).generation);
@@ -41,18 +42,18 @@ export const annotationsChanged: AnyWhen = changed((object) => metadataOf(object
 export const statusChanged: AnyWhen = changed((object) => (object as { readonly status?: unknown }).status);
 
 /**
- * The object is being deleted, and was not before. One that is seen for the first time counts if it is being deleted. DELETED passes:
- * what no finalizer holds is gone without having been seen so.
+ * The object is being deleted, and was not before. One that is seen for the first time counts if it is being deleted. DELETED
+ * passes: without a finalizer, an object goes without being seen in deletion.
  */
 export const deletionStarted: AnyWhen = (old, object) => object === undefined || (isDeleting(object) && !isDeleting(old));
 
-/** Whether an object is being deleted: it goes when its finalizers, or its grace period, are done. */
+/** Whether an object is being deleted: it goes when its finalizers and its grace period are done. */
 export function isDeleting(object: object | undefined): boolean {
   return (metadataOf(object).deletionTimestamp ?? null) !== null;
 }
 
 /**
- * What a `when` says.
+ * The result of a `when`.
  *
  * @throws {WatchError} INVALID_ARGUMENT for a promise, which would always mean yes.
  */
@@ -73,7 +74,7 @@ export function anyOf<T extends object>(...whens: readonly When<T>[]): When<T> {
   return (old, object, event) => whens.some((when) => answerOf(when, old, object, event));
 }
 
-/** It says no: also to ADDED and DELETED, if the other lets them pass. Upstream: `predicate.Not`. */
+/** The opposite, even for ADDED and DELETED if the other lets them pass. Upstream: `predicate.Not`. */
 export function not<T extends object>(when: When<T>): When<T> {
   return (old, object, event) => !answerOf(when, old, object, event);
 }

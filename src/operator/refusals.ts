@@ -1,12 +1,12 @@
 /**
- * Why a server or a storage refused: questions about any error, whatever else it may be. They ask the first {@link WatchError} among
- * an error and its causes, so an error of yours with a `cause` answers as that does. Upstream: `apierrors.IsNotFound` and the like.
+ * Why a server or a storage refused: predicates for any error. They look at the first {@link WatchError} among an error and its
+ * causes, so your own error with a `cause` counts as its cause. Upstream: `apierrors.IsNotFound` and the like.
  */
 import { MAX_HINT_MS } from '../watch/backoff.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { Status } from '../watch/event.ts';
 
-/** Causes that are looked at. More are a cycle. */
+/** Causes that are examined. More are a cycle. */
 const MAX_CAUSES = 32;
 
 /** 404: there is no such object, or no such kind. */
@@ -15,21 +15,21 @@ export function isNotFound(error: unknown): boolean {
 }
 
 /**
- * 409: the object has changed since it was read, a precondition does not hold, or another manager has an applied field. Not that it
- * exists already.
+ * 409: the object has changed since it was read, a precondition does not hold, or another manager has an applied field. Not for
+ * an object that already exists.
  */
 export function isConflict(error: unknown): boolean {
   return statusOf(error)?.code === 409 && !isAlreadyExists(error);
 }
 
-/** Whether a conflict is about fields of an `apply` that another manager has: trying again does not help against it. */
+/** Whether a conflict is about fields of an `apply` that another manager has: retrying does not help. */
 export function isFieldConflict(error: unknown): boolean {
   return (
     isConflict(error) && (statusOf(error)?.details?.causes?.some(({ reason }) => reason === 'FieldManagerConflict') ?? false)
   );
 }
 
-/** 409, too: what was to be created exists. */
+/** Also 409: the object to be created exists. */
 export function isAlreadyExists(error: unknown): boolean {
   return statusOf(error)?.reason === 'AlreadyExists';
 }
@@ -67,7 +67,7 @@ function statusOf(error: unknown): Status | undefined {
       at = (at as { readonly cause?: unknown }).cause;
     }
   } catch {
-    // Whatever throws when it is looked at is none of ours.
+    // An error that throws when it is examined is not ours.
   }
   return undefined;
 }

@@ -16,7 +16,7 @@ import type { Log, OperatorFailure, OperatorObserver, ReconcileRequest } from '.
 import { checkController, controllerOf, setOwner } from './owners.ts';
 import { type ApplyOptions, apply, type Mutable, updateStatus } from './writes.ts';
 
-/** What a controller needs of its operator. */
+/** What a controller needs from its operator. */
 export interface OperatorDeps {
   readonly name: string;
   readonly namespace: string | undefined;
@@ -33,7 +33,7 @@ export interface OperatorDeps {
   readonly changed: () => void;
 }
 
-/** What is the same for all requests of a controller. */
+/** Shared by all requests of a controller. */
 export interface RequestDeps {
   readonly operator: OperatorDeps;
   readonly controller: string;
@@ -46,10 +46,11 @@ export interface RequestDeps {
 }
 
 /**
- * The promises that a reconcile has been given. One that it does not await, and that rejects, would end the process: what its signal
- * has ended is not news, and what still runs when the reconcile has returned is told.
+ * The promises that a reconcile has been given. If one rejects without being awaited, it would end the process: rejections by
+ * the signal are ignored, and requests still running when the reconcile has returned are reported.
  *
- * Each is a promise of its own, as nobody else may handle it: one that fails before, and is not awaited, is loud.
+ * Each is a separate promise, because nobody else may handle it: one that fails earlier and is not awaited is still an
+ * unhandled rejection.
  */
 export class Begun {
   readonly #open: Set<Promise<unknown>> = new Set();
@@ -68,7 +69,7 @@ export class Begun {
     return given;
   }
 
-  /** Nothing of it is awaited any more. */
+  /** Nothing is awaited any longer. */
   end(tell: (error: unknown) => void): void {
     for (const given of this.#open) given.catch(tell);
     this.#open.clear();
@@ -95,7 +96,7 @@ export function createRequest<T extends KubernetesObject>(
   ): ResourceClient<O> => {
     const told = (written: object | undefined): void => {
       if (!cache?.informer.hasSynced || !versionOf(written) || !isWithin(operator.namespace, written)) return;
-      // A Scale has the same name. Without this, what adds the finalizer makes the next write of the status a conflict.
+      // A Scale has the same name. Without this, adding the finalizer would make the next write of the status a conflict.
       const { kind, metadata } = written as KubernetesObject;
       if (kind === own.type.kind && metadata?.uid === metadataOf(object).uid) latest = written as T;
       wrote(written as KubernetesObject, cache.informer);
@@ -109,7 +110,7 @@ export function createRequest<T extends KubernetesObject>(
   const resource: ReconcileRequest['resource'] = (kind) => clientFor(kind, { begin: given });
   const required = (): T => {
     if (latest) return latest;
-    throw refused(404, 'NotFound', `${key} is gone: there is nothing to write to, or to own something`);
+    throw refused(404, 'NotFound', `${key} is gone: it cannot be written, and cannot own anything`);
   };
   const emit = (how: 'normal' | 'warning', reason: string, message: string): void => {
     if (object) operator.events()[how](object, reason, message);
@@ -125,7 +126,7 @@ export function createRequest<T extends KubernetesObject>(
     const owner = required();
     const desired = ownedBy(owner, said, cache.type.namespaced);
     const known = cache.informer.store.get(keyOf(desired));
-    // The reference of another controller of this operator would be replaced, as it is one of the same field manager.
+    // A reference of another controller of this operator would be replaced, because they share a field manager.
     if (known) checkController(known, owner);
     const isOwned = [known, departures.lastWritten(cache, keyOf(desired))].some((each) => each && controllerOf(each));
     const written = await apply(client, (isOwned ? desired : unlessChanged(desired, known)) as never, terms);
@@ -162,11 +163,11 @@ function checkPlace({ type, namespace }: ResourceClient, given: object, kind: st
   const own = metadataOf(given);
   const lacks = !own.name ? 'name' : type.namespaced && !own.namespace && namespace === undefined ? 'namespace' : undefined;
   if (!lacks) return;
-  const expected = `one, as "owns" of the controller does not have ${kind}: only what it owns gets a name, a namespace and an owner`;
+  const expected = `one, because the controller's "owns" does not list ${kind}: only objects that it owns get a name, a namespace and an owner`;
   throw invalid(`object.metadata.${lacks}`, own[lacks], expected);
 }
 
-/** A copy of an object that says to whom it belongs, and has a name. */
+/** A copy of an object, with its owner reference and a name. */
 function ownedBy(owner: KubernetesObject, given: object, namespaced: boolean): object {
   const { name = metadataOf(owner).name, namespace = namespaceOf(owner), ...own } = metadataOf(given);
   const object = { ...given, metadata: { ...own, name, ...(namespaced && namespace && { namespace }) } };
@@ -174,10 +175,12 @@ function ownedBy(owner: KubernetesObject, given: object, namespaced: boolean): o
   return object;
 }
 
-/** A version that no object has. A server takes it for what is not there, which it creates. */
+/** A version that no object has. With it, a server creates a missing object, and refuses to change an existing one. */
 const NONE = '1';
 
-/** An apply that is a conflict if the object is no longer as it is known: without it, another owner's could be taken over. */
+/**
+ * An apply that is a conflict if the object is no longer as it is known: otherwise another owner's object could be taken over.
+ */
 function unlessChanged(applied: object, known: KubernetesObject | undefined): object {
   return { ...applied, metadata: { resourceVersion: versionOf(known) || NONE, ...metadataOf(applied) } };
 }
@@ -194,13 +197,13 @@ interface Additions {
   readonly fieldManager: string;
   /** Called with each object that was written. */
   readonly told: (written: object | undefined) => void;
-  /** Called with the key of what is to be deleted. Returns what is called once it is gone. */
+  /** Called with the key of an object to delete. Returns a function to call once it is gone. */
   readonly left: (key: string) => () => void;
-  /** What becomes of the promise of each request. */
+  /** Wraps the promise of each request. */
   readonly begin: <R>(work: Promise<R>) => Promise<R>;
 }
 
-/** A client whose requests end with a signal, and whose writes are told. */
+/** A client whose requests end with a signal, and whose writes are reported. */
 function toldClient<O extends object>(client: ResourceClient<O>, additions: Additions): ResourceClient<O> {
   const { signal, fieldManager, told, left, begin } = additions;
   const asked = <P extends { readonly signal?: AbortSignal | undefined }>(options: P | undefined): P => {
@@ -221,7 +224,7 @@ function toldClient<O extends object>(client: ResourceClient<O>, additions: Addi
   };
   const allRemoved: ResourceClient<O>['deleteCollection'] = async (options) => {
     const objects = await client.deleteCollection(asked(options));
-    // The others are gone: their versions are those before.
+    // The others are gone, and have their earlier versions.
     if (!options?.dryRun) {
       for (const each of objects) {
         if (metadataOf(each).deletionTimestamp) told(each);

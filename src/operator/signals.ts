@@ -1,4 +1,4 @@
-/** By signal, the exit code of a process that has ended at once. SIGHUP: its terminal was closed. */
+/** By signal, the exit code of a process that it ends at once. SIGHUP: its terminal was closed. */
 const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 
 type EndSignal = keyof typeof EXIT_CODES;
@@ -8,8 +8,8 @@ const SIGNALS = Object.keys(EXIT_CODES) as readonly EndSignal[];
 type OwnProcess = Pick<NodeJS.Process, 'pid' | 'on' | 'listenerCount' | 'exit'>;
 
 /**
- * Ends the process on a signal that nobody else listens to. It does so by itself, unless it is the first one of a container: there the
- * kernel drops such signals, and neither Ctrl-C nor an orderly stop would end it.
+ * Ends the process on a signal that nobody else listens to. That happens by itself, except for the first process of a
+ * container: the kernel drops its signals, so neither Ctrl-C nor an orderly stop would end it.
  */
 export function endUnheard(own: OwnProcess = process): void {
   if (own.pid !== 1) return;
@@ -24,7 +24,7 @@ export function endUnheard(own: OwnProcess = process): void {
  * Calls `end` on the first of these signals, by default all three; a second one exits at once. Returns a function that restores the
  * previous behaviour.
  *
- * `nohup` makes no difference: it tells the kernel to ignore SIGHUP, and Node undoes that when it starts, without a trace.
+ * `nohup` makes no difference: it tells the kernel to ignore SIGHUP, but Node silently undoes that when it starts.
  */
 export function onSignals(end: (signal: NodeJS.Signals) => void, signals: readonly EndSignal[] = SIGNALS): () => void {
   let asked = false;

@@ -1,12 +1,12 @@
 /**
- * Writes that lose nothing of what others write, and that are not made if nothing would change.
+ * Writes that do not lose what others write, and that are skipped if nothing would change.
  *
- *     apply            what you say is so, and only that       one request; others' fields stay theirs
+ *     apply            what you state, and nothing else        one request; others' fields stay theirs
  *     createOrUpdate   read or create, mutate, compare, write  409: read again and mutate that
  *     updateStatus     mutate, compare, write the status       409: read again and mutate that
  *
- * An attempt fails with a conflict only if another's write succeeded, so there is no pause between two. After {@link MAX_ATTEMPTS} it
- * is given up, with an error that still is a conflict.
+ * An attempt fails with a conflict only if another's write succeeded, so there is no pause between attempts. After
+ * {@link MAX_ATTEMPTS}, it gives up with an error that is still a conflict.
  */
 import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../cache/object.ts';
 import { type PatchOptions, placeOfObject, type ResourceClient, type WriteOptions } from '../cache/resource-client.ts';
@@ -26,11 +26,11 @@ export type Mutable<T> = T extends Date | ((...args: never[]) => unknown)
     : T;
 
 /**
- * What an apply says about an object `T`: any part of it, at any depth. Of a kind without a type: anything. Upstream: the types of
- * `client-go/applyconfigurations`.
+ * What an apply states about an object `T`: any part of it, at any depth. For a kind without a type: anything. Upstream: the
+ * types of `client-go/applyconfigurations`.
  */
 export type ApplyConfiguration<T> = [
-  // Never is what `kind('pods/v1')` comes to where it is an argument.
+  // As an argument, `kind('pods/v1')` becomes never.
   [T] extends [never] ? object : keyof T extends keyof KubernetesObject ? object : Part<T>,
 ][[T] extends [unknown] ? 0 : never]; // so that `T` is not inferred from it, as with `NoInfer` of TypeScript 5.4
 
@@ -44,7 +44,7 @@ type Part<T> = T extends Date | ((...args: never[]) => unknown)
 
 /** Options of {@link apply}. */
 export interface ApplyOptions extends Omit<PatchOptions, 'type'> {
-  /** Take over fields of other managers. Default true: an operator's word about what it owns is final. */
+  /** Take over fields of other managers. Default true: an operator decides about what it owns. */
   readonly force?: boolean | undefined;
 }
 
@@ -53,7 +53,7 @@ export type HelperOptions = Omit<WriteOptions, 'subresource'>;
 
 /** Options of {@link createOrUpdate}. */
 export interface CreateOrUpdateOptions<T extends object> extends HelperOptions {
-  /** Where to find the object at first, such as a cache: that saves a request. Default: the server. */
+  /** Where to look for the object first, such as a cache: that saves a request. Default: the server. */
   readonly cached?: ((key: string) => T | undefined) | undefined;
 }
 
@@ -64,8 +64,8 @@ export interface CreateOrUpdateResult<T extends object> {
 }
 
 /**
- * Server-side apply: what `object` says becomes so, and whatever an earlier one of this field manager said, and this one does not, is
- * removed. Fills in apiVersion, kind and namespace from the resource. Resolves with the object as it is then.
+ * Server-side apply: sets the fields that `object` has, and removes those that an earlier apply of this field manager had and
+ * this one does not. Fills in apiVersion, kind and namespace from the resource. Resolves with the resulting object.
  *
  * @throws {WatchError} INVALID_ARGUMENT without a name, and without `fieldManager`.
  */
@@ -76,22 +76,22 @@ export async function apply<T extends object>(
 ): Promise<T> {
   const { force = true, ...patch } = options;
   const place = placeOfObject(resource, object, 'apply');
-  // The resource adds apiVersion and kind, which are not those of the type for some subresources.
+  // The resource adds apiVersion and kind, which for some subresources are not those of the type.
   const sent = { ...object, metadata: { ...metadataOf(object), ...place } };
   return await resource.patch(keyOf({ metadata: place }), sent, { ...patch, force, type: 'apply' });
 }
 
 /**
- * Reads the object that has the name of `desired`, or takes `desired` if there is none, lets `mutate` change a copy of it, and writes
- * that: with `create`, or with `update` if it differs by the measure of {@link equals}. What others create, change or delete
- * meanwhile is read again, and mutated again. A status has a path of its own: see {@link updateStatus}.
+ * Reads the object that has the name of `desired`, or takes `desired` if there is none, lets `mutate` change a copy of it, and
+ * writes that: with `create`, or with `update` if it differs according to {@link equals}. If others create, change or delete it
+ * meanwhile, it is read and mutated again. A status has a path of its own: see {@link updateStatus}.
  *
  *     await createOrUpdate(services, { metadata: { name: 'web' } }, (service) => { service.spec = { ...service.spec, ports }; });
  *
- * What `mutate` sets should be as the server writes it, with its defaults: otherwise each call makes a request. Upstream:
+ * `mutate` should set values as the server stores them, with its defaults: otherwise each call makes a request. Upstream:
  * `controllerutil.CreateOrUpdate`, which leaves conflicts to the caller.
  *
- * @throws {WatchError} INVALID_ARGUMENT if `mutate` changes name or namespace. REFUSED as the server says.
+ * @throws {WatchError} INVALID_ARGUMENT if `mutate` changes name or namespace. REFUSED if the server refuses.
  */
 export async function createOrUpdate<T extends object>(
   resource: ResourceClient<T>,
@@ -117,12 +117,13 @@ export async function createOrUpdate<T extends object>(
 }
 
 /**
- * Lets `mutate` change a copy of an object, and writes its status, if that differs by the measure of {@link equals}. `object` is the
- * last known state, such as that of a cache: if it is not the newest, that is read, and mutated again. Resolves with the newest.
+ * Lets `mutate` change a copy of an object, and writes its status if that differs according to {@link equals}. `object` is the
+ * last known state, such as that of a cache: if it is not the newest, the newest is read and mutated. Resolves with the newest
+ * object.
  *
  * Upstream: `RetryOnConflict` around a read and a write.
  *
- * @throws {WatchError} REFUSED as the server says; with 404 if the object is gone, even if there is another of its name.
+ * @throws {WatchError} REFUSED if the server refuses; with 404 if the object is gone, even if another one has its name.
  */
 export async function updateStatus<T extends object>(
   resource: ResourceClient<T>,
@@ -142,7 +143,7 @@ export async function updateStatus<T extends object>(
 }
 
 /**
- * Does work again while it rejects with a conflict: see {@link isConflict}. It should read the newest state each time. Upstream:
+ * Repeats work while it rejects with a conflict: see {@link isConflict}. It should read the newest state each time. Upstream:
  * `retry.RetryOnConflict`.
  *
  * @throws {WatchError} REFUSED with the last conflict, after 10 attempts.
@@ -159,10 +160,10 @@ export async function retryOnConflict<R>(
 
 export const HELPER_OPTIONS = ['signal', 'dryRun', 'fieldManager', 'fieldValidation'] as const;
 
-/** What an attempt comes to: nothing has to be written; or a write, which another's may make fail. */
+/** The result of an attempt: nothing needs to be written, or a write, which another's write may make fail. */
 type WriteAttempt<R> = { readonly done: R } | { readonly write: () => Promise<R>; readonly isRaced: (error: unknown) => boolean };
 
-/** Attempts until one succeeds, or fails for a reason of its own. What `prepare` throws is one. */
+/** Repeats attempts until one succeeds, or fails for another reason, such as an error of `prepare`. */
 export async function attempting<R>(
   { signal }: { readonly signal?: AbortSignal | undefined },
   prepare: (attempt: number) => Promise<WriteAttempt<R>>,
@@ -180,7 +181,7 @@ export async function attempting<R>(
   }
 }
 
-/** The error after the last attempt, which still answers to {@link isConflict}. */
+/** The error after the last attempt, for which {@link isConflict} is still true. */
 function gaveUp(cause: unknown): unknown {
   if (!isWatchError(cause, 'REFUSED')) return cause;
   return new WatchError('REFUSED', `gave up after ${MAX_ATTEMPTS} attempts: ${cause.message}`, { status: cause.status, cause });
@@ -214,7 +215,7 @@ async function readIfAny<T extends object>(
   }
 }
 
-/** The newest state of an object; undefined if it is gone, even if there is another of its name. */
+/** The newest state of an object; undefined if it is gone, even if another one has its name. */
 export async function readAgain<T extends object>(
   resource: ResourceClient<T>,
   object: T,

@@ -1,5 +1,5 @@
-// What both pages are made of, in the browser: elements, JSON, rows of figures, charts; and how they live: the state of their
-// connection, what has happened to it, and the numbers they poll.
+// What both pages are made of, in the browser: elements, JSON, rows of figures, charts; the state of their connection, its
+// history, and the numbers they poll.
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { jsonOf, plural, rate, short, size, timeOf, visible } from './words.ts';
 
@@ -36,7 +36,7 @@ export function say(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Copies a text. Over HTTP, other hosts than this machine have no `navigator.clipboard`. */
+/** Copies a text. Over HTTP, `navigator.clipboard` exists only on localhost. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -60,7 +60,7 @@ export function saveAs(name: string, content: Blob): void {
   link.href = URL.createObjectURL(content);
   link.download = name;
   link.click();
-  // The browser reads it now; nobody can tell when it has.
+  // The browser reads it now; there is no way to tell when it is done.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
@@ -158,7 +158,7 @@ export class FigureRow {
     say(this.part(name), text);
   }
 
-  /** Adds a value to the chart of this name. `top` makes the value at the upper edge, at least 1, of the largest one. */
+  /** Adds a value to the chart of this name. `top` turns the largest value into that at the upper edge, at least 1. */
   draw(name: string, value: number, { top = (max) => max, as = area }: ChartLooks = {}): void {
     const series = this.charts.get(name) ?? new ChartSeries(ROW_POINTS);
     this.charts.set(name, series);
@@ -173,7 +173,7 @@ interface ChartLooks {
   readonly as?: typeof area;
 }
 
-/** Makes the rows of a table those of these elements, in this order. Rows that are where they belong are not touched. */
+/** Makes these elements the rows of a table, in this order. Rows that are already in place are not touched. */
 export function arrange(body: HTMLTableSectionElement, elements: readonly HTMLTableRowElement[]): void {
   const wanted = new Set(elements);
   for (const row of [...body.rows]) if (!wanted.has(row)) row.remove();
@@ -254,7 +254,7 @@ const BOX = { width: 600, height: 96 };
 /** Samples between two updates of the chart's description for screen readers. */
 const DESCRIBED_EVERY = 5;
 
-/** Totals since the server, or this page, has started. */
+/** Totals since the server, or this page, started. */
 interface Totals {
   /** Of the server. */
   readonly all: number;
@@ -345,7 +345,7 @@ export class StateLine {
     say(byId('state'), text);
   }
 
-  /** `what` is so until the next attempt. */
+  /** `what`: the state until the next attempt. */
   countDown(delayMs: number, what: string = 'not connected'): void {
     const until = performance.now() + delayMs;
     const words = (): string => {
@@ -389,7 +389,7 @@ export class PageHistory {
     this.tell(text);
   }
 
-  /** Announces a text that does not belong into the history. */
+  /** Announces a text that does not belong in the history. */
   tell(text: string): void {
     this.next = text;
     if (!this.resting) this.announce();
@@ -419,7 +419,7 @@ interface PollOptions<T> {
 
 /**
  * Asks repeatedly, one request at a time. The pause doubles after each failure, up to its limit; an answer resets it. `stop`
- * aborts the current request; after that nothing is asked, called or scheduled any more.
+ * aborts the current request; after that nothing is asked, called or scheduled.
  */
 export class Poller<T> {
   private readonly options: PollOptions<T>;
@@ -538,7 +538,7 @@ export function drawingSoon(draw: () => void): () => void {
 /** How long work may keep the page from anything else. */
 const SLICE_MS = 10;
 
-/** Work in steps, of which no task does more than a slice. What begins takes the place of what is not done. */
+/** Work in steps, of which no task does more than a slice. New work replaces work that is not done. */
 export class SlicedWork {
   private current: Iterator<void, void> | undefined = undefined;
 
@@ -565,7 +565,7 @@ export class SlicedWork {
       this.current = undefined;
       done();
     } else {
-      setTimeout(() => this.goOn(steps, done)); // what is done says so again
+      setTimeout(() => this.goOn(steps, done)); // an iterator that is done says so again
     }
   }
 }

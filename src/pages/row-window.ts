@@ -1,7 +1,7 @@
 /**
- * The part of a long list that is in the document: the rows in view, and some before and after them. The others are two empty
- * bodies, as high as those rows are likely to be. Rows may differ in height, and may come and go: what is in view stays where it
- * is, unless that is the beginning of the list.
+ * The part of a long list that is in the document: the rows in view, and some before and after them. Two empty bodies stand for
+ * the others, as high as those rows are likely to be. Rows may differ in height, and may come and go: what is in view stays
+ * where it is, unless that is the beginning of the list.
  *
  *     above (empty) | rows from .. to, of which some are in view | below (empty)
  */
@@ -14,11 +14,11 @@ interface Rows<Id, Row extends ShownRow> {
   readonly idAt: (at: number) => Id;
   /** The place of a row; -1 if it is not in the list. */
   readonly placeOf: (id: Id) => number;
-  /** Creates a row, or brings the one up to date that stands in the document. */
+  /** Creates a row, or updates the one in the document. */
   readonly show: (at: number, shown: Row | undefined) => Row;
 }
 
-/** A row in the document. Its first element stands for it; what follows is detail. */
+/** A row in the document. Its first element represents it; the others are detail. */
 interface ShownRow {
   readonly elements: readonly HTMLTableRowElement[];
 }
@@ -93,7 +93,7 @@ export class RowWindow<Id extends number | string, Row extends ShownRow> {
     return this.made;
   }
 
-  /** Forgets all rows: they look differently now. */
+  /** Drops all rows, because they look different now. */
   clear(): void {
     this.made.clear();
   }
@@ -103,7 +103,7 @@ export class RowWindow<Id extends number | string, Row extends ShownRow> {
     this.scroll.scrollTop = 0;
   }
 
-  /** Puts the rows into the document that belong there. `force`: the list has changed. */
+  /** Puts the rows that belong there into the document. `force`: the list has changed. */
   draw(force: boolean = true): void {
     if (!force && this.isEnough()) return;
     const held = this.held();
@@ -121,7 +121,7 @@ export class RowWindow<Id extends number | string, Row extends ShownRow> {
     this.made = made;
     this.arrange();
     this.reserve(length - end);
-    // All that is read of the layout is read once, unless rows are higher than expected.
+    // The layout is read once, unless rows are higher than expected.
     if (this.measure(made.size)) this.reserve(length - end);
     if (held?.element.isConnected) this.scroll.scrollTop += held.element.offsetTop - before;
   }
@@ -197,7 +197,7 @@ export class RowWindow<Id extends number | string, Row extends ShownRow> {
   private measure(rows: number): boolean {
     if (rows === 0 || this.body.querySelector('.detail') !== null) return false;
     const px = this.body.offsetHeight / rows;
-    // An estimate that changes all the time would move the bar that one scrolls with.
+    // A constantly changing estimate would move the scroll bar.
     if (!(px > 0 && Math.abs(px - this.rowPx) > 1)) return false;
     this.rowPx = px;
     return true;
@@ -205,7 +205,7 @@ export class RowWindow<Id extends number | string, Row extends ShownRow> {
 }
 
 function space(): HTMLElement {
-  // In one column: in a table of a fixed layout, a cell over more columns than there are makes new ones.
+  // In one column: in a table with a fixed layout, a cell that spans more columns than exist creates new ones.
   return make('td');
 }
 

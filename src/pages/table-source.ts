@@ -21,11 +21,11 @@ export interface CollectionTarget {
   readonly fetch: FetchLike;
   /** Whether objects of several namespaces may be in it, so that each is shown with its own. */
   readonly manyNamespaces: boolean;
-  /** Whether to keep the cells of all columns, also of those that a server marks as wide. Default false. */
+  /** Whether to keep the cells of all columns, including those that a server marks as wide. Default false. */
   readonly wide?: boolean | undefined;
 }
 
-/** A collection, of which one object can be read where the rest may not be. */
+/** A collection of which one object can be read even if the rest may not be. */
 export interface TableCollection<T = KubernetesObject> extends ListWatcher<T> {
   get(name: string, signal: AbortSignal): Promise<T | undefined>;
 }
@@ -99,7 +99,7 @@ function urlOf({ url }: CollectionTarget, name: string): URL {
 /** Asks for a table, or else for JSON. */
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
 
-/** One object, as a row. It has metadata, so it can be kept and compared as an object is. */
+/** One object, as a row. It has metadata, so it can be kept and compared like an object. */
 export interface TableRow extends KubernetesObject {
   readonly metadata: ObjectMeta;
   /** Absent if the server has made none. */

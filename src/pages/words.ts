@@ -51,8 +51,8 @@ export function jsonOf(value: unknown, indent?: number): string {
 const { rawJSON } = JSON as { rawJSON?: (text: string) => unknown };
 
 /**
- * Parses JSON whose numbers `jsonOf` returns as they were written, if the browser can: an id beyond 2^53 must not turn into
- * another one.
+ * Parses JSON whose numbers `jsonOf` returns as they were written, if the browser can: an id beyond 2^53 must not turn into a
+ * different one.
  */
 export function parseExactly(text: string): unknown {
   // Only long numbers lose digits, and the other way to parse is slow.
@@ -69,8 +69,8 @@ export function parseExactly(text: string): unknown {
 }
 
 /**
- * Returns a text with escapes for characters that would not be seen, or would reorder those around them: an event must not look
- * like another one. Line breaks and tabs stay.
+ * Returns a text with escapes for characters that are invisible, or would reorder those around them: an event must not look
+ * like a different one. Line breaks and tabs stay.
  */
 export function visible(text: string): string {
   return text.replace(UNSEEN, (unseen) => `\\u${unseen.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -88,7 +88,7 @@ export function excerpt(text: string, length: number = 80): string {
   return dotted(text.slice(0, length)) + (text.length > length ? '...' : '');
 }
 
-/** The query of a URL with other values of some parameters, and with whatever else was in it. Those that are empty are left out. */
+/** The query of a URL with other values of some parameters, and with whatever else was in it. Empty ones are left out. */
 export function queryWith(search: string, values: Readonly<Record<string, string>>): string {
   const query = new URLSearchParams(search);
   for (const [name, value] of Object.entries(values)) {
@@ -119,7 +119,7 @@ export function epochOf(version: string | undefined): string | undefined {
 
 /** A client that is connected. */
 export interface PipeClient extends ClientStats {
-  /** Events that earlier connections of this client dropped, and that it has got since. */
+  /** Events that earlier connections of this client dropped, and that it has received since. */
   readonly recovered: number;
 }
 
@@ -130,7 +130,7 @@ export interface PipeStats {
   /** The queue length of every client, and what happens when a queue is full. */
   readonly capacity: number;
   readonly overflow: Overflow;
-  /** Of the dropped events, those that clients got after all, because they came back and resumed. */
+  /** Dropped events that clients received after all, because they reconnected and resumed. */
   readonly recovered: number;
   readonly clients: readonly PipeClient[];
   readonly total: HubTotals;

@@ -1,16 +1,16 @@
 /**
- * The entry point `watchmux/operator-testing`, which is not in `watchmux/testing`, as that needs no server and no operator. It runs
- * controllers as they are, on an API server in the same process and on a clock that moves only when it is told to:
+ * The entry point `watchmux/operator-testing`, separate from `watchmux/testing`, which needs no server or operator. It runs
+ * controllers unchanged, on an API server in the same process and on a clock that moves only when told to:
  *
  *     test writes ---> ApiServer ---> informers ---> queues ---> reconcile ---> ApiServer ---> ...
  *        ^                                                          |
- *        '------- settled(): nothing of this goes on, and no cache lags <---'            advance(ms): then the clock goes on
+ *        '------- settled(): none of this is going on, and no cache lags <--'            advance(ms): then the clock goes on
  *
- * - **What is waited for?** Turns of the event loop, in each of which everything that can go on does: nothing here is behind a socket.
- *   A reconcile that waits for something else, such as a file, is waited for.
- * - **What is not?** What waits for a time that is not now: retries, `requeueAfterMs`, resyncs. `advance` gets there.
- * - **What fails?** What the operator tells as a failure: the next `settled`, `advance` or `close` rejects with it, unless the test
- *   listens with `onError`. A controller that never settles is named. Nothing is told twice.
+ * - **What is waited for?** Turns of the event loop, in each of which everything that can proceed does: nothing here is behind
+ *   a socket. If a reconcile waits for something else, such as a file, so does the test.
+ * - **What is not?** Whatever is due at a later time: retries, `requeueAfterMs`, resyncs. `advance` gets there.
+ * - **What fails?** Whatever the operator reports as a failure: the next `settled`, `advance` or `close` rejects with it,
+ *   unless the test listens with `onError`. A controller that never settles is named. Nothing is reported twice.
  */
 import { BUILT_IN_KINDS } from '../apiserver/builtin.ts';
 import type { CoreEvent } from '../apiserver/kinds/events.ts';
@@ -39,8 +39,8 @@ export type { TestOperator, TestResource };
 export interface TestOperatorOptions {
   readonly controllers: readonly OperatorControllerOptions[];
   /**
-   * Kinds that the server has: definitions for an `ApiServer`, CustomResourceDefinitions, and names of Kubernetes' own kinds. Those of
-   * Kubernetes that controllers or `objects` name need not be listed, nor those that they name with all that there is to say. Kinds
+   * Kinds that the server has: definitions for an `ApiServer`, CustomResourceDefinitions, and names of Kubernetes' own kinds.
+   * Kubernetes' kinds that controllers or `objects` name need not be listed, nor kinds that they describe completely. Kinds
    * that are not in `BUILT_IN_KINDS`, such as deployments, have no schema.
    */
   readonly resources?: readonly TestResource[] | undefined;
@@ -50,21 +50,21 @@ export interface TestOperatorOptions {
   readonly name?: string | undefined;
   /** As for an `Operator`. */
   readonly namespace?: string | undefined;
-  /** At which time of day the clock starts, in ms since 1970. All timestamps are of this clock. Default: that of 2026-01-01. */
+  /** The time at which the clock starts, in ms since 1970; default 2026-01-01. All timestamps come from this clock. */
   readonly startMs?: number | undefined;
   /** More options of the server, such as `admission`. */
   readonly server?: Partial<Omit<ApiServerOptions, 'storage' | 'resources' | 'clock' | 'now'>> | undefined;
-  /** Called with each failure, which is the test's matter from then on: `settled` no longer rejects with it. Default: it does. */
+  /** Called with each failure; `settled` then no longer rejects with it. Default: it does. */
   readonly onError?: ((error: unknown, failure: OperatorFailure) => void) | undefined;
   /** Default: nothing is logged. */
   readonly log?: Log | undefined;
-  /** How often a key may be reconciled at one time of the clock, until it counts as one that never settles; default 1,000. */
+  /** How often a key may be reconciled at one time of the clock before it counts as never settling; default 1,000. */
   readonly maxReconciles?: number | undefined;
-  /** How long nothing may happen while something is being waited for, in milliseconds of real time; default 4,000. */
+  /** How long the test waits while nothing happens, in milliseconds of real time; default 4,000. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** A failure that an operator has told. */
+/** A failure that an operator has reported. */
 export interface TestFailure extends OperatorFailure {
   readonly error: unknown;
 }
@@ -74,14 +74,17 @@ const NAMES = [
   ...(['maxReconciles', 'timeoutMs'] as const),
 ];
 const START_MS = Date.UTC(2026, 0, 1);
-/** A bookmark is news of nothing, and each takes the time of ten turns. */
+/** A bookmark brings no news, and each takes the time of ten turns. */
 const QUIET = { bookmarkMs: 3_600_000 };
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-/** Turns without a change after which nothing goes on: what a server does by itself takes a few for each step. */
+/** Turns without a change after which nothing is going on: what a server does by itself takes a few for each step. */
 const QUIET_TURNS = 10;
-/** Turns without a change after which what goes on waits for more than a turn. */
+/** Turns without a change after which whatever is going on waits for more than a turn. */
 const STUCK_TURNS = 50;
-/** How long nothing happens, in milliseconds of real time, until what goes on is taken to wait for the clock, if that is to move. */
+/**
+ * If the clock is to move: how long nothing must happen, in milliseconds of real time, until whatever is going on is assumed to
+ * wait for the clock.
+ */
 const STUCK_MS = 10;
 /** How far the clock moves at a time while the operator ends. */
 const STEP_MS = 100;
@@ -100,8 +103,8 @@ const turn = (): Promise<void> => new Promise(nextTurn);
  *     await test.settled();
  *     expect(await test.resource(DEPLOYMENTS).get('default/web')).toMatchObject({ spec: { replicas: 2 } });
  *
- * @throws {WatchError} (rejects) INVALID_ARGUMENT for an invalid option, and for a kind that the server does not have. What the server
- *   says of an object that it refuses.
+ * @throws {WatchError} (rejects) INVALID_ARGUMENT for an invalid option, and for a kind that the server does not have; the
+ * server's error for an object that it refuses.
  */
 export async function testOperator(options: TestOperatorOptions): Promise<TestOperator> {
   const { controllers, resources = [], startMs = START_MS, onError, ...more } = checkOptions(options, NAMES);
@@ -156,18 +159,18 @@ class TestOperator implements AsyncDisposable {
   readonly #maxReconciles: number;
   readonly #timeoutMs: number;
   readonly #errors: TestFailure[] = [];
-  /** Those with which `settled` rejects. */
+  /** The failures with which `settled` rejects. */
   #untold: TestFailure[] = [];
   readonly #stopped: AbortController = new AbortController();
-  /** By controller and key: how often at which time, and how many of them now. */
+  /** By controller and key: how often it was reconciled at which time, and how many reconciles are running. */
   readonly #reconciled: Map<string, { at: number; count: number; running: number }> = new Map();
   #reconciles: number = 0;
   #runaway: WatchError | undefined;
   #run: Promise<void> = Promise.resolve();
   #broken: { readonly error: unknown } | undefined;
-  /** What a reconcile has failed with last, by controller and key. */
+  /** The last error of a reconcile, by controller and key. */
   readonly #causes: Map<string, unknown> = new Map();
-  /** What goes on without end, or has ended the operator, and was told: the end of the test does not say it again. */
+  /** Something that never ends, or the end of the operator, was reported: the end of the test does not report it again. */
   #isTold: boolean = false;
   #closed: Promise<void> | undefined;
 
@@ -194,7 +197,7 @@ class TestOperator implements AsyncDisposable {
     for (const each of options.controllers) this.operator.controller(this.#watched(each));
   }
 
-  /** The failures that the operator has told so far, of `reconcile` and others. */
+  /** The failures that the operator has reported so far, of `reconcile` and others. */
   get errors(): readonly TestFailure[] {
     return this.#errors;
   }
@@ -221,11 +224,11 @@ class TestOperator implements AsyncDisposable {
   }
 
   /**
-   * Resolves when nothing goes on any more at this time of the clock: no key is queued or being reconciled, the caches have all that is
-   * stored, and events are written.
+   * Resolves when nothing is left to do at this time of the clock: no key is queued or being reconciled, the caches have
+   * everything that is stored, and events are written.
    *
-   * @throws {AggregateError} (rejects) The failures since the last call, unless there is an `onError`. {WatchError} TIMEOUT, with what
-   *   goes on: after `timeoutMs` without any progress, and after `maxReconciles` of one key. What ends the operator.
+   * @throws {AggregateError} (rejects) The failures since the last call, unless `onError` is set. {WatchError} TIMEOUT, with
+   * what is going on: after `timeoutMs` without any progress, and after `maxReconciles` of one key. Whatever ends the operator.
    */
   async settled(): Promise<void> {
     await this.#drain({ isStrict: true });
@@ -234,7 +237,7 @@ class TestOperator implements AsyncDisposable {
 
   /**
    * Moves the clock, step by step: what falls due runs at its time, and settles before the clock goes on. Then as {@link settled}.
-   * What is being reconciled and waits for something without end, such as a time, does not hold the clock up.
+   * A reconcile that waits endlessly, such as for a time, does not hold up the clock.
    */
   async advance(ms: number): Promise<void> {
     const { clock } = this;
@@ -252,10 +255,10 @@ class TestOperator implements AsyncDisposable {
   }
 
   /**
-   * Stops the operator and its server. Nothing is left then: no timer, no request, no listener.
+   * Stops the operator and its server. Leaves no timer, request or listener.
    *
-   * @throws {AggregateError} (rejects) As {@link settled}. {WatchError} TIMEOUT with the keys whose reconcile did not end. Not what
-   *   `settled` or `advance` has rejected with.
+   * @throws {AggregateError} (rejects) As {@link settled}. {WatchError} TIMEOUT with the keys whose reconcile did not end.
+   * Nothing that `settled` or `advance` has already rejected with.
    */
   close(): Promise<void> {
     this.#closed ??= this.#close();
@@ -263,8 +266,8 @@ class TestOperator implements AsyncDisposable {
   }
 
   /**
-   * As {@link close}, but what that would reject with is printed, and fails the process: whoever runs tests shows of an error that is
-   * thrown here only that there was one, and not the assertion that has failed before.
+   * Like {@link close}, but prints the error that it would reject with and fails the process: test runners hide the assertion
+   * that failed before behind an error thrown here.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
@@ -276,7 +279,7 @@ class TestOperator implements AsyncDisposable {
     }
   }
 
-  /** @internal Creates what is there from the start, and starts the operator. */
+  /** @internal Creates the initial objects, and starts the operator. */
   async prepare(objects: readonly KubernetesObject[], names: readonly Named[]): Promise<void> {
     const isFirst = ({ kind }: KubernetesObject): boolean => kind === 'CustomResourceDefinition' || kind === 'Namespace';
     for (const object of [...objects.filter(isFirst), ...objects.filter((each) => !isFirst(each))]) await this.#create(object);
@@ -309,12 +312,12 @@ class TestOperator implements AsyncDisposable {
     try {
       await this.server.resource('namespaces/v1').create({ metadata: { name } });
     } catch (error) {
-      // It is there; or namespaces are not served, and all of them are.
+      // It exists; or namespaces are not served, so all of them exist.
       if (!isWatchError(error, 'INVALID_ARGUMENT') && refusalCode(error) !== 409) throw error;
     }
   }
 
-  /** Waits until what was defined is served, or why it is not. */
+  /** Waits until a definition is served, or rejects with why it is not. */
   async #established(name: string): Promise<void> {
     const definitions = this.server.resource<Definition>('customresourcedefinitions.apiextensions.k8s.io/v1');
     for (const startMs = performance.now(); performance.now() - startMs < this.#timeoutMs; await turn()) {
@@ -329,7 +332,7 @@ class TestOperator implements AsyncDisposable {
     throw gaveUp(this.#timeoutMs, `the definition ${name}`);
   }
 
-  /** A controller that says when it reconciles what. */
+  /** A controller that reports when it reconciles what. */
   #watched(options: OperatorControllerOptions): OperatorControllerOptions {
     const name = options.name ?? controllerNameOf((kindsOf([options])[0] as Named).name);
     const run = <R>(
@@ -368,7 +371,7 @@ class TestOperator implements AsyncDisposable {
     }
   }
 
-  /** Turns until nothing goes on; if it is not strict, or until what goes on makes no progress. */
+  /** Turns until nothing is going on; if it is not strict, or until what is going on makes no progress. */
   async #drain({ isStrict }: { readonly isStrict: boolean }): Promise<void> {
     const { events } = this.operator;
     let [mark, quiet, isFlushed, progressMs] = ['', 0, false, performance.now()];
@@ -382,10 +385,10 @@ class TestOperator implements AsyncDisposable {
       if (quiet === 0) progressMs = performance.now();
       mark = now;
       if (quiet < QUIET_TURNS) continue;
-      // What goes on without progress may do so because of them.
+      // They may be why there is no progress.
       if (isStrict && goesOn.length > 0) this.#throwUntold();
       if (goesOn.length === 0 && !isFlushed && events.stats.pending > 0) {
-        // What remains then waits for the clock, to be tried again.
+        // The rest waits for the clock, to be retried.
         void events.flush();
         [isFlushed, quiet] = [true, 0];
       } else if (goesOn.length === 0) {
@@ -396,7 +399,7 @@ class TestOperator implements AsyncDisposable {
       } else if (!isStrict && performance.now() - progressMs >= STUCK_MS) return;
       const idleMs = performance.now() - progressMs;
       if (isStrict && idleMs > this.#timeoutMs) throw this.#gaveUp(goesOn);
-      // It waits for something else than the event loop's next turn.
+      // It waits for something other than the event loop's next turn.
       if (quiet > STUCK_TURNS) await this.#idleWithin(isStrict ? this.#timeoutMs - idleMs : STUCK_MS - idleMs);
     }
   }
@@ -419,11 +422,11 @@ class TestOperator implements AsyncDisposable {
     });
   }
 
-  /** What goes on in the operator, in words. */
+  /** What is going on in the operator, in words. */
   #goesOn(): string[] {
     const { kinds, controllers } = this.operator.state;
     const working = controllers.flatMap(({ name, working, queued, inWork }) => {
-      if (!working) return kinds.some(({ absent }) => absent) ? [] : [`${name}, which does not work yet`];
+      if (!working) return kinds.some(({ absent }) => absent) ? [] : [`${name}, which is not running yet`];
       if (queued + inWork === 0) return [];
       const running = Array.from(this.#reconciled).filter(([what, each]) => each.running > 0 && what.startsWith(`${name} `));
       if (running.length > 0) return running.map(([what]) => this.#textOfRunning(what));
@@ -436,10 +439,10 @@ class TestOperator implements AsyncDisposable {
 
   #textOfRunning(what: string): string {
     const before = this.#causes.has(what) ? ` (the last failure before: ${oneLine(this.#causes.get(what))})` : '';
-    return `${what}, which is being reconciled: something that it awaits does not come${before}`;
+    return `${what}, which is being reconciled: something that it awaits never settles${before}`;
   }
 
-  /** The kinds whose caches do not have what is stored. */
+  /** The kinds whose caches lack something that is stored. */
   async #stale(): Promise<readonly string[]> {
     const stale: string[] = [];
     for (const { kind, absent, objects, resourceVersion } of this.operator.state.kinds) {
@@ -448,7 +451,7 @@ class TestOperator implements AsyncDisposable {
       const { namespace } = this.#options;
       const { items } = await (namespace && resource.type.namespaced ? resource.in(namespace) : resource).list();
       const isBehind = items.some((each) => compareVersions(versionOf(each), resourceVersion) > 0);
-      if (isBehind || items.length !== objects) stale.push(`the cache of ${kind}, which does not have all that is stored`);
+      if (isBehind || items.length !== objects) stale.push(`the cache of ${kind}, which lacks something that is stored`);
     }
     return stale;
   }
@@ -483,18 +486,18 @@ class TestOperator implements AsyncDisposable {
       () => (isOver = true),
       () => (isOver = true),
     );
-    // Deadlines of the end are on this clock, too.
+    // The deadlines of the shutdown are on this clock, too.
     while (!isOver) await this.clock.advanceAsync(STEP_MS);
     await ended;
     this.#throwUntold();
-    // The operator's own end is among this: it gives up on what hangs.
+    // The operator's own end is part of this: it gives up on what hangs.
     if (this.#isTold) return;
     if (this.#runaway) throw this.#runaway;
     if (this.#broken) throw this.#broken.error;
   }
 }
 
-/** What of a CustomResourceDefinition says whether it is served. */
+/** The part of a CustomResourceDefinition that says whether it is served. */
 interface Definition extends KubernetesObject {
   readonly status?: {
     readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];

@@ -166,7 +166,7 @@ describe('input', () => {
     const server = await pipe();
     server.child.stdin.end(JSON.stringify([{ a: 1 }, 2], undefined, 2));
     expect(await server.exit).toBe(0);
-    expect(server.err()).toContain('line 1 begins a value of several lines; for one line per value, use jq -c\n');
+    expect(server.err()).toContain('line 1 begins a value that spans several lines; for one line per value, use jq -c\n');
   });
 
   test('a line of more than 16 MiB is skipped with a clear message, and the next one is read', async () => {
@@ -266,7 +266,7 @@ describe('the end', () => {
     await until(() => stands(server));
     server.child.kill('SIGTERM');
     await until(async () => (await open(`${server.url}/watch`)).statusCode === 503);
-    await until(() => server.err() === 'watchmux pipe: waiting up to 60 s for 1 client to take what is queued\n');
+    await until(() => server.err() === 'watchmux pipe: waiting up to 60 s for 1 client to take their queued events\n');
     server.child.kill('SIGTERM');
     expect(await server.exit).toBe(143);
     client.close();

@@ -28,7 +28,7 @@ describe('Serial', () => {
   });
 
   it.each([
-    ['add a, add a, get a 1, get a 2', 'two hands', /for 2 at "a": expected it in one hand, seen it in the hands of 1/],
+    ['add a, add a, get a 1, get a 2', 'two hands', /for 2 at "a": expected one worker at a time, seen it still processed by 1/],
     ['add a, get a, add a, get a', 'a second run before the first is done', /handed out before it was done/],
     ['add a, get a, done a, get a', 'a run that nobody asked for', /expected a run that was asked for, seen one more/],
     ['get a', 'one of a key that was never added', /expected a run that was asked for/],

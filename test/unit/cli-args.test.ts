@@ -198,7 +198,7 @@ describe('the command line', () => {
     ['demo a b', 'watchmux demo: unexpected argument "b"'],
     ['new', 'watchmux new: expected "operator" and a name, for example: watchmux new operator website-operator'],
     ['new operator', 'watchmux new: expected "operator" and a name'],
-    ['new controller x', 'watchmux new: there is no new "controller": expected "operator"'],
+    ['new controller x', 'watchmux new: cannot start "controller": expected "operator"'],
     ['new operator a b', 'watchmux new: unexpected argument "b": new operator takes one name'],
     ['new operator A', 'watchmux new: NAME is "A": expected at most 63 characters of a-z, 0-9 and -'],
     ['new operator ../a', 'watchmux new: NAME is "../a": expected at most 63'],
@@ -215,7 +215,7 @@ describe('the command line', () => {
     ['new operator a --group=', 'watchmux new: --group takes a domain name'],
     [
       'new operator a --group apps.k8s.io',
-      'watchmux new: --group takes a domain of your own, which Kubernetes does not use, not',
+      'watchmux new: --group takes a domain of your own, outside k8s.io and kubernetes.io, not',
     ],
     [
       'new operator a --kind website',
@@ -231,11 +231,11 @@ describe('the command line', () => {
     ['new operator true', 'watchmux new: NAME is "true", which YAML does not read as text: choose another name'],
     ['new operator on --kind Web', 'watchmux new: NAME is "on", which YAML does not read as text'],
     ['new operator a --kind On', 'watchmux new: --kind takes a name that YAML reads as text (and its plural, too), not "On"'],
+    ['new operator a --kind Thi', 'watchmux new: --kind takes a name whose plural can name a constant, which "this" cannot'],
     [
-      'new operator a --kind Thi',
-      'watchmux new: --kind takes a name whose plural may be that of a constant, which "this" may not',
+      'new operator a --kind Condition',
+      'watchmux new: --kind takes a name that the project does not already import, not "Condition"',
     ],
-    ['new operator a --kind Condition', 'watchmux new: --kind takes a name that the project does not import, not "Condition"'],
     ['demo --seconds forever', 'watchmux demo: --seconds takes'],
   ])('"%s" is refused in one line', (line, message) => {
     const refusal = (): unknown => parseCommand(words(line));

@@ -71,7 +71,7 @@ describe('the arguments of get', () => {
     ['pods --header transfer-encoding:chunked', '--header cannot set "transfer-encoding"'],
     ['http://u:%zz@x/', '"http://x/": expected %25 for % in the user and the password'],
     ['https://u:secret@x:99999/', 'neither an HTTP URL nor a resource such as pods or deployments.apps: "https://x:99999/"'],
-    ['http://x/?watch=1', 'a watch is --watch, not a parameter of the URL'],
+    ['http://x/?watch=1', 'use --watch instead of the parameter watch in the URL'],
     ['http://x/?labelSelector=a -l b', 'labelSelector in the URL cannot be combined with --selector'],
     [
       'http://x/?fieldSelector=a=b --field-selector c=d',

@@ -70,7 +70,7 @@ describe('what is said about lines that are no events', () => {
     return said.filter((line) => !line.includes(' skipped: '));
   };
   const hint = (number: number): string =>
-    `watchmux pipe: line ${number} begins a value of several lines; for one line per value, use jq -c\n`;
+    `watchmux pipe: line ${number} begins a value that spans several lines; for one line per value, use jq -c\n`;
 
   test.each([
     ['an array of numbers', JSON.stringify([1, 2, 3], undefined, 2), 1],

@@ -250,7 +250,7 @@ describe('what is refused', () => {
       /f-\w+: WidgetSpecDeepItem.*: expected a schema of at most 100 levels/,
     );
     const lost = document({ Tool: tool({ spec: ref('nowhere') }) });
-    expect(await refused(filesOf({ 'a.json': lost }))).toContain('there is no schema "nowhere", to which another one refers');
+    expect(await refused(filesOf({ 'a.json': lost }))).toContain('there is no schema "nowhere", but another one refers to it');
     const none = crdOf({ versions: 'v1' });
     expect(await refused(filesOf({ 'a.json': none }))).toContain('a.json": spec.versions: expected a list, not ""v1""');
     expect(await refused(filesOf({ 'a.json': { openapi: '4.0' } }))).toContain('openapi: expected 3.0 or 3.1, not "4.0"');
@@ -272,7 +272,7 @@ spec:
   versions: [{ name: v1, served: true, schema: { openAPIV3Schema: &a { type: object, properties: { spec: *a } } } }]
 `;
     expect(await refused(filesOf({ 'a.yaml': yaml }))).toMatch(
-      /f-\w+\/a\.yaml": expected what JSON can say, but an alias stands within what it stands for/,
+      /f-\w+\/a\.yaml": expected a value that JSON can represent, but an alias contains itself/,
     );
     // That one thing stands in several places is no such thing.
     const shared = yaml.replace(

@@ -302,7 +302,7 @@ describe('whom a user acts as', () => {
 
   it('groups without a user are refused, not dropped', async () => {
     const file = server.kubeconfig({ token: 't', 'as-groups': ['viewers'] });
-    await expect(loadCluster({ file })).rejects.toThrow('expected as, to go with as-uid, as-groups and as-user-extra');
+    await expect(loadCluster({ file })).rejects.toThrow('expected as together with as-uid, as-groups and as-user-extra');
   });
 });
 

@@ -416,7 +416,7 @@ test('the end has a deadline, after which nothing pends', async () => {
   const ended = recorder.shutdown({ timeoutMs: 100 });
   await clock.advanceAsync(100);
   await ended;
-  expect(told).toEqual([{ message: 'gave up after 100 ms on writing 3 events', failure: { regarding: undefined, dropped: 3 } }]);
+  expect(told).toEqual([{ message: 'gave up writing 3 events after 100 ms', failure: { regarding: undefined, dropped: 3 } }]);
   expect(recorder.stats).toMatchObject({ pending: 0, dropped: { closed: 3 } });
   expect(clock.pending).toBe(0);
 });

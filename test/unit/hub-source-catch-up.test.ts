@@ -8,7 +8,7 @@ import { catchUp, endWorlds, publish, versionAt, world, worldOf } from './source
 afterEach(endWorlds);
 
 const TOO_MUCH = 'too far behind: more than 1000 bytes would have to be read; watch again from a fresh state';
-const NO_MORE = 'too far behind: the stream holds no more of it; watch again from a fresh state';
+const NO_MORE = 'too far behind: the stream no longer holds the events after it; watch again from a fresh state';
 const big = (i: number): WatchEvent => added({ i, filler: 'x'.repeat(200_000) });
 
 describe('a client that is further behind than the hub remembers', () => {

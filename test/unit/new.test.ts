@@ -116,7 +116,7 @@ describe('the project', () => {
 
   test.each(['main', 'main-operator', 'x --kind Main'])('%s: no two of its files have one path', async (line) => {
     await expect(run(`new operator ${line}`)).rejects.toThrow(
-      new UsageError('--kind is "Main": expected one whose file is not src/main.ts, which is another one', 'new'),
+      new UsageError('--kind is "Main": expected one whose file is not src/main.ts, which the project already has', 'new'),
     );
     expect(existsSync(join(parent, line.split(' ')[0] ?? ''))).toBe(false);
   });

@@ -126,7 +126,7 @@ it('what the controller does not own has to say where it is', async () => {
     }),
   );
   const expected = (kind: string): string =>
-    `expected one, as "owns" of the controller does not have ${kind}: only what it owns gets a name, a namespace and an owner, got`;
+    `expected one, because the controller's "owns" does not list ${kind}: only objects that it owns get a name, a namespace and an owner, got`;
   expect(told).toEqual([
     `object.metadata.name: ${expected('configmaps/v1')} undefined`,
     `object.metadata.namespace: ${expected('configmaps/v1')} undefined`,

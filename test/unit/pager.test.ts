@@ -73,7 +73,7 @@ describe('listAll', () => {
     const same = answering({ continue: 'a' });
     await expect(listAll(same)).rejects.toMatchObject({
       code: 'INVALID_FRAME',
-      message: 'the server repeated a continue',
+      message: 'the server repeated a continue token',
     });
     expect(same.asked).toHaveLength(2);
     const turns = answering({ continue: 'a' }, { continue: 'b' }, { continue: 'c' }, { continue: 'd' }, { continue: 'e' });
@@ -92,7 +92,7 @@ describe('listAll', () => {
     const source = { ...answering(), list: async () => ({ items: [], resourceVersion: '7', continue: `${pages++ % length}` }) };
     await expect(listAll(source)).rejects.toMatchObject({
       code: 'INVALID_FRAME',
-      message: 'the server repeated a continue',
+      message: 'the server repeated a continue token',
     });
     expect(pages).toBeLessThanOrEqual(3 * length);
   });

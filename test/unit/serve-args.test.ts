@@ -104,7 +104,7 @@ describe('watchmux serve: arguments', () => {
   test('two versions of one resource are of one kind, and both in namespaces or neither', () => {
     for (const other of ['orders.example.com/v2=Purchase', 'orders.example.com/v2=Order:cluster'])
       expect(() => parse('--resource', R, '--resource', other)).toThrow(
-        `watchmux serve: --resource "${other}": another version of it has another kind, or :cluster`,
+        `watchmux serve: --resource "${other}": another version of it has a different kind, or :cluster`,
       );
     const apart = ['orders.example.org/v2=Purchase', 'others.example.com/v2=Purchase', 'others.example.com/v3=Purchase'];
     expect(parse('--resource', R, ...apart.flatMap((each) => ['--resource', each]))).toMatchObject({ resources: { length: 4 } });

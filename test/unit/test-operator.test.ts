@@ -254,7 +254,7 @@ test('one that does not end holds up the end of the test, until the deadline; wh
   await expect.poll(() => operator.operator.state.controllers[0]?.inWork).toBe(1);
   await expect(operator.close()).rejects.toThrow(/gave up after 30000 ms on websites default\/web/);
   const other = await testOperator({ controllers: [stuck], objects: [web], timeoutMs: 1 });
-  await expect(other.settled()).rejects.toThrow('which is being reconciled: something that it awaits does not come');
+  await expect(other.settled()).rejects.toThrow('which is being reconciled: something that it awaits never settles');
   await other.close();
 });
 

@@ -372,7 +372,7 @@ describe('time', () => {
       end();
       await macrotask();
     }
-    expect(told).toEqual(['webhook: validate of orders.example.com failed after its time: late']);
+    expect(told).toEqual(['webhook: validate of orders.example.com failed after its timeout: late']);
   });
 
   test('a body that does not come is not waited for', async () => {

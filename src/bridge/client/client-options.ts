@@ -82,9 +82,9 @@ export interface ConnectOptions<E> {
    */
   readonly headers?: PerAttempt<Readonly<Record<string, string>>> | undefined;
   /**
-   * A bearer token; empty or undefined: none. It is sent as the transport can, and is never part of a URL, which proxies log: over HTTP
-   * and with the WebSockets of ws and Bun, in the header `authorization`; with any other WebSocket, as a subprotocol, which hubs and
-   * Kubernetes' servers know. A function is called before each attempt, like that of `headers`.
+   * A bearer token; none if empty or undefined. Over HTTP and with the WebSockets of ws and Bun, it is sent in the header
+   * `authorization`; with any other WebSocket, as a subprotocol that hubs and Kubernetes' servers understand. It is never part
+   * of a URL, because proxies log URLs. A function is called before each attempt, like that of `headers`.
    */
   readonly token?: PerAttempt<string | undefined> | undefined;
   /** The WebSocket constructor. Default: the host's own, which Node has from version 22 on. The package ws works everywhere. */
@@ -99,8 +99,8 @@ export interface ConnectOptions<E> {
    */
   readonly maxAttempts?: number | undefined;
   /**
-   * Time limit until the response starts (in Firefox, its body), including what `url` and `headers` take; default 10,000. A hub
-   * starts both at once if BOOKMARKs are on.
+   * Time limit until the response starts (in Firefox, its body), including the time that `url` and `headers` take; default
+   * 10,000. A hub starts both at once if BOOKMARKs are on.
    */
   readonly connectTimeoutMs?: number | undefined;
   /**
@@ -111,15 +111,15 @@ export interface ConnectOptions<E> {
   readonly idleTimeoutMs?: number | undefined;
   /**
    * Whether to ask the server for BOOKMARKs, which keep the version current and serve as signs of life; default true. The reader
-   * sees only the BOOKMARK that ends a snapshot, unless the URL has `allowWatchBookmarks=true`. Without BOOKMARKs, Firefox takes
-   * the server of a quiet HTTP stream for one that does not answer.
+   * sees only the BOOKMARK that ends a snapshot, unless the URL has `allowWatchBookmarks=true`. Without BOOKMARKs, a quiet HTTP
+   * stream looks to Firefox like a server that does not answer.
    */
   readonly bookmarks?: boolean | undefined;
   /**
    * What happens when the position in the stream is lost: the version is too old, the server has restarted, or the connection
    * broke before there was a version. `fail` (default): one ERROR with code 410, then the end. `restart`: the same ERROR, then a
-   * new start without a version, which begins with the server's snapshot if it has one. ERROR events that the application itself
-   * publishes are delivered like other events, and are the ones that have a `resourceVersion`.
+   * new start without a version, which begins with the server's snapshot if it has one. ERROR events that the application
+   * itself publishes are delivered like other events; they have a `resourceVersion`.
    */
   readonly onExpired?: 'fail' | 'restart' | undefined;
   /**
@@ -162,14 +162,14 @@ export interface ClientWatch<E> extends Watch<E> {
    * The version to resume after, up to what has been read so far. Store it and pass it to `connect` later.
    *
    * Events that `coalesce` has folded come in batches, of which only the last event has a version. Within such a batch, this is the
-   * version from before it: a watch that continues there gets the whole batch again. It is undefined as long as there is none: before
-   * the first version has arrived, and within a snapshot. A watch without a version starts now, or with the snapshot; so start over
-   * with an empty state then.
+   * version from before it: a watch that continues there gets the whole batch again. Undefined before the first version has
+   * arrived and within a snapshot: then start over with an empty state, because a watch without a version starts now, or with
+   * the snapshot.
    */
   readonly resourceVersion: string | undefined;
   /**
-   * When something last arrived from the server, by the client's clock: `performance.now() - lastContactMs` is how long ago that is,
-   * in milliseconds, unless there is a clock of its own. Undefined before anything has arrived.
+   * When something last arrived from the server, in milliseconds of the client's clock: `performance.now() - lastContactMs`
+   * ago, unless `clock` is set. Undefined before anything has arrived.
    */
   readonly lastContactMs: number | undefined;
   /**
@@ -177,7 +177,7 @@ export interface ClientWatch<E> extends Watch<E> {
    * resume after, that is a lost connection like any other. Does nothing once the watch has ended.
    *
    * In a page, the client does so by itself when the network comes or goes; when the page is shown again while it waits for the next
-   * attempt; and, while the page is shown, when nothing has arrived for two intervals of BOOKMARKs, unless there is an `idleTimeoutMs`.
+   * attempt; and, while the page is shown, when nothing has arrived for two BOOKMARK intervals, unless `idleTimeoutMs` is set.
    */
   reconnect(): void;
 }

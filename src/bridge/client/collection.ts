@@ -2,14 +2,14 @@
  * The objects of a source by key, and views of them: what a selector lets through, in order.
  *
  *     events ---> ObjectFold: a Map, and the keys that have changed since the last flush        one for all who share it
- *                     '------> View: rows in order, brought up to date when somebody looks      one per selector, order and limit
+ *                     '------> View: rows in order, brought up to date when it is read              one per selector, order and limit
  *
  * A view whose fold has moved by one flush takes out the rows whose keys have changed, and puts back those that match, each at its
- * place: O(rows) cheap steps, and O(log rows) comparisons per change. After more than one flush it is made anew.
+ * place: O(rows) cheap steps, and O(log rows) comparisons per change. After more than one flush it is rebuilt.
  *
  * Invariants
- * - An object that is what it was keeps its identity, also over a new snapshot, and so does the array of items if no item changed.
- * - The order is total: what `sort` takes for equal is in the order of the keys. So equal states are shown equally.
+ * - An unchanged object keeps its identity, even across a new snapshot, and so does the array of items if no item changed.
+ * - The order is total: objects that `sort` finds equal are ordered by key. So equal states look the same.
  */
 import { callable, checkOptions, invalid, isPlain, isRecord, wholeNumber } from '../../watch/errors.ts';
 import type { ChangeType, WatchEvent } from '../../watch/event.ts';
@@ -21,7 +21,7 @@ import { Handle, type Store, StoreFold, type StorePlan, toPlan } from './store.t
 export interface ViewOptions<T> {
   /** Only objects for which this returns true. Default: all. */
   readonly selector?: ((object: T) => boolean) | undefined;
-  /** Compares two objects, as `Array.sort` does. Objects that it takes for equal, and all by default, are in the order of their keys. */
+  /** Compares two objects, as `Array.sort` does. Objects that compare equal are ordered by key, as are all by default. */
   readonly sort?: ((one: T, other: T) => number) | undefined;
   /** At most this many items, the first ones; default: all. */
   readonly limit?: number | undefined;
@@ -35,15 +35,15 @@ export interface CollectionOptions<T> extends ViewOptions<T>, SharedOptions<Watc
 
 /** What a collection shows. */
 export interface Items<T> {
-  /** The objects in order. The same array until one of them changes; an object is the same until it changes itself. */
+  /** The objects in order. The array stays the same until one of them changes, and an object until it changes itself. */
   readonly items: readonly T[];
-  /** How many objects the selector lets through, beyond `limit`, too. */
+  /** How many objects the selector lets through, including those beyond `limit`. */
   readonly total: number;
   /** The object with this key, if the selector lets it through. */
   readonly get: (key: string) => T | undefined;
-  /** Whether the state of the source is in it; see {@link Folded}. Stays true while the connection is away. */
+  /** Whether the items contain the source's state; see {@link Folded}. Stays true while the connection is lost. */
   readonly ready: boolean;
-  /** What `key`, `selector` or `sort` has thrown. */
+  /** The error that `key`, `selector` or `sort` threw. */
   readonly error?: unknown;
 }
 
@@ -53,7 +53,7 @@ export interface Collection<T> extends Store<Items<T>> {
   readonly connection: Store<ConnectionState>;
   /** Equal for collections with the same source and connection options, in one process. It reveals neither. */
   readonly key: string;
-  /** Another view of the same objects. Costs no connection. */
+  /** Returns another view of the same objects, over the same connection. */
   readonly view: (options: ViewOptions<T>) => Collection<T>;
 }
 
@@ -64,7 +64,7 @@ const VIEW_NAMES = ['selector', 'sort', 'limit'] as const;
 
 /**
  * Keeps the objects of a source, and shows those that a selector lets through, in order. Events other than ADDED, MODIFIED and DELETED
- * change nothing. Connections and states are shared as those of `toStore`: all views of one source share its objects, if `key` is the
+ * change nothing. Connections and states are shared as in `toStore`: all views of one source share its objects, if `key` is the
  * same function.
  *
  *     const open = toCollection<Order>('/watch', { selector: ({ state }) => state === 'open', sort: (a, b) => a.total - b.total });
@@ -99,7 +99,7 @@ function toView<T>(handle: Handle<WatchEvent, ObjectFold<T>>, options: ViewOptio
   return { ...handle.store(read), connection, key, view: (more) => toView(handle, more) };
 }
 
-/** Namespace and name, as the hub's `coalesce` does it, or an id. */
+/** Namespace and name, as for the hub's `coalesce`, or an id. */
 function defaultKey(object: unknown): string {
   const { metadata, id } = (object ?? {}) as { metadata?: { name?: unknown; namespace?: unknown }; id?: unknown };
   if (metadata?.name) return `${metadata.namespace ? `${metadata.namespace}/` : ''}${metadata.name}`;
@@ -109,11 +109,11 @@ function defaultKey(object: unknown): string {
 
 /** The objects by key. See the top of this file. */
 class ObjectFold<T> extends StoreFold<WatchEvent> {
-  /** What is shown, and what else has come since the last flush. */
+  /** What is shown, plus what has arrived since the last flush. */
   objects: Map<string, T> = new Map();
   /** The keys whose objects the last flush has changed. */
   changed: ReadonlySet<string> = new Set();
-  /** The keys whose objects have changed since, with what they had at the last flush. */
+  /** The keys whose objects have changed since then, with the object at the last flush. */
   #unflushed: Map<string, T | undefined> = new Map();
   #next: Map<string, T> | undefined;
   readonly #keyOf: (object: T) => string;
@@ -142,7 +142,7 @@ class ObjectFold<T> extends StoreFold<WatchEvent> {
     if (typeof key !== 'string') throw invalid('key', key, 'a function that returns a string');
     const objects = this.#next ?? this.objects;
     const before = this.objects.get(key);
-    // What is again what it was, also at the last flush, is the same object: rows of it need not render.
+    // An object that is back to what it was, even at the last flush, keeps its identity: its rows need not render.
     const same = [before, this.#unflushed.get(key)].find((known) => known !== undefined && isEqual(known, object));
     const after = type === 'DELETED' ? undefined : (same ?? (object as T));
     if (objects === this.objects && after !== before) this.#note(key);
@@ -259,7 +259,7 @@ class CollectionView<T> {
 /** Deeper values count as changed. */
 const MAX_DEPTH = 64;
 
-/** Whether two values are the same JSON. What JSON cannot say, such as a Date or a Map, is the same only as itself. */
+/** Whether two values are the same JSON. What JSON cannot represent, such as a Date or a Map, equals only itself. */
 function isEqual(one: unknown, other: unknown, depth: number = MAX_DEPTH): boolean {
   if (one === other) return true;
   if (depth === 0) return false;

@@ -30,7 +30,7 @@ import { checkWebSocket, openWebSocket } from './websocket.ts';
  *
  * Refusals such as 400, 401, 403 and 404 are final: the watch delivers one ERROR event with the server's Status, then ends. After
  * 408, 429, 5xx and network failures the client tries again. A frame that is not a valid event is also final, because the next
- * connection would deliver it again; so is a URL or a header that is invalid when a function returns it.
+ * connection would deliver it again; so is an invalid URL or header from a function.
  *
  * The client runs until it is stopped, even if nobody reads it.
  *

@@ -1,16 +1,16 @@
 /**
- * What stores read from: sources, opened once for all stores that ask for the same.
+ * What stores read from: sources, each opened once for all stores that use it.
  *
  *     source and options ---> Group ---> Feed: a watch, its state for people ---> folds: the state that the events add up to
  *     (a key)                   '------> Feed ...
  *
  * Who shares. Stores with the same source and connection options are in one group. If they also fold in the same way, they share one fold, and so its
- * state. Different folds share a feed as long as nothing has been read from it; a fold that comes later needs the
- * events from the start, so it gets a feed of its own.
+ * state. Different folds share a feed until something has been read from it; a fold that comes later needs the events from the
+ * start, so it gets a feed of its own.
  *
  * Invariants
- * - A feed has a fold, and a group has a feed, or it does not exist.
- * - `close` of a feed leaves no connection, timer or listener, and its folds hear nothing more.
+ * - There is no feed without a fold, and no group without a feed.
+ * - After a feed's `close` there is no connection, timer or listener, and its folds get nothing more.
  */
 import { isPromise } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
@@ -25,25 +25,28 @@ import { ShownConnection } from './shown-connection.ts';
 import { toUrl } from './transport.ts';
 
 /**
- * What a source that is a function gets. Pass all of it on to `connect`: of a client that does not report its state, nothing is known
- * but that events come.
+ * What a source function gets. Pass all of it to `connect`: if a client does not report its state, all that is known is that
+ * events arrive.
  */
 export interface OpenOptions extends Attempt {
   readonly onExpired: 'restart';
   readonly onStateChange: (state: ClientState, detail: StateDetail) => void;
 }
 
-/** What an informer says of its source. */
+/** What an informer says about its source. */
 interface SourceState {
   readonly connected: boolean;
   readonly failures: number;
   readonly error?: unknown;
 }
 
-/** What a watch of `E` may deliver besides. No store passes it on. */
+/** What else a watch of `E` may deliver. No store passes it on. */
 type Delivered<E> = E | BookmarkEvent | ErrorEvent;
 
-/** Something that can be watched, such as an `Informer` of `watchmux/cache`, or a `Broadcaster`. It is run and stopped by the program that has made it. */
+/**
+ * Something that can be watched, such as an `Informer` of `watchmux/cache`, or a `Broadcaster`. The program that created it
+ * runs and stops it.
+ */
 export interface Watchable<E> {
   watch(options: { readonly signal: AbortSignal }): Watch<Delivered<E>>;
   /** An informer's. */
@@ -52,9 +55,9 @@ export interface Watchable<E> {
 }
 
 /**
- * Where a store gets its events: the URL of a hub; a function that is called for it before each attempt, for example for a URL with a
- * fresh token; a function that opens a watch; or an object that has one, such as an informer. Sources are the same if they are the
- * same text or the same object: make a function once, outside of components.
+ * Where a store gets its events: the URL of a hub; a function that returns one before each attempt, for example with a fresh
+ * token; a function that opens a watch; or an object that has one, such as an informer. Two sources are the same if they are
+ * the same text or the same object: create a function once, outside of components.
  */
 export type Source<E> =
   | string
@@ -62,21 +65,24 @@ export type Source<E> =
   | ((options: OpenOptions) => string | URL | PromiseLike<string | URL> | Watch<Delivered<E>>)
   | Watchable<E>;
 
-/** Options of a connection that are a store's own business. */
+/** Connection options that a store sets itself. */
 const OURS = ['signal', 'resourceVersion', 'onExpired', 'onStateChange', 'onGap', 'overflow'] as const;
 export const TAKEN: readonly string[] = OURS;
 
-/** Options of every store. Those of a connection apply only if the source is a URL, or a function that answers one. */
+/** Options of every store. Those of a connection apply only if the source is a URL, or a function that returns one. */
 export interface SharedOptions<E = never> extends Omit<ConnectOptions<E>, (typeof OURS)[number]> {
   /** How long a lost connection is still shown as `live`, in milliseconds; default 2,000. */
   readonly graceMs?: number | undefined;
-  /** After how long without a connection it is shown as `offline`, in milliseconds; default 20,000. */
+  /** How long there is no connection before it is shown as `offline`, in milliseconds; default 20,000. */
   readonly offlineMs?: number | undefined;
   /** How long the connection stays open after the last subscriber has left, in milliseconds; default 1,000. */
   readonly lingerMs?: number | undefined;
-  /** Subscribers are told of changes at most once in this many milliseconds; default 16, which is a frame. 0: of every batch. */
+  /** Shortest time between two calls of a subscriber, in milliseconds; default 16, which is a frame. 0: one call per batch. */
   readonly flushIntervalMs?: number | undefined;
-  /** Gets every failure of the connection that is shown, and of your functions. Default: `console.error`, once per kind. */
+  /**
+   * Called with every connection failure that is shown, and every error that your functions throw. Default: `console.error`,
+   * once per kind.
+   */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
@@ -91,16 +97,16 @@ export interface FeedOptions<E> {
 
 /** What a feed delivers to. */
 export interface FeedReader<E extends WatchEvent> {
-  /** Where it reads now. */
+  /** The feed that it reads from now. */
   feed: Feed<E> | undefined;
   /** It needs no event, so it may begin anywhere. */
   readonly isIdle: boolean;
   take(events: readonly E[]): void;
-  /** The events begin again, with the state if the source has one. */
+  /** The events start over, with the state if the source has one. */
   restart(): void;
-  /** The state of the connection is another one. */
+  /** The connection's state has changed. */
   connectionChanged(): void;
-  /** Tells those who want to hear of failures. Returns whether there is anybody. */
+  /** Reports an error to those who listen for failures. Returns whether anybody does. */
   tell(error: unknown): boolean;
 }
 
@@ -129,7 +135,7 @@ export class Feed<E extends WatchEvent> {
     const read = async (): Promise<void> => {
       this.#watch = this.#openWatch(signal);
       for await (const events of this.#watch.batches()) {
-        if (signal.aborted) return; // these were queued before it has begun anew
+        if (signal.aborted) return; // these were queued before it started over
         this.isUsed = true;
         last = events.at(-1) as E;
         if (!isErrorEvent(last)) connection.heard();
@@ -171,7 +177,7 @@ export class Feed<E extends WatchEvent> {
       onStateChange: (state, { error, delayMs }) => {
         if (state === 'open') connection.open();
         else if (state === 'closed') connection.over(error);
-        // After a first 410 it starts over at once: that the server has restarted is not a failure that somebody should read.
+        // After a first 410 it starts over at once: a restarted server is not a failure worth showing.
         else connection.lost(delayMs || error?.code !== 410 ? error : undefined, delayMs);
       },
     };
@@ -196,7 +202,7 @@ export class Feed<E extends WatchEvent> {
     return connect(url, settings) as Watch<E>;
   }
 
-  /** What has no state, such as a broadcaster, is always connected. */
+  /** A source without a state, such as a broadcaster, is always connected. */
   #follow(source: Watchable<E>, signal: AbortSignal): void {
     const look = (): void => {
       const { connected, failures, error } = source.state ?? { connected: true, failures: 0 };
@@ -219,11 +225,11 @@ export class Feed<E extends WatchEvent> {
 
 const CONNECTION = 'the connection';
 
-/** What a function answers first. Only a wrong call is final; anything else that it throws is a failed attempt. */
+/** A function's first result. Only a wrong call is final; any other error that it throws is a failed attempt. */
 function firstOf<E>(source: Extract<Source<E>, (...args: never) => unknown>, open: OpenOptions): unknown {
   try {
     const answer = source(open);
-    if (isPromise(answer)) void answer.then(undefined, () => {}); // who awaits it gets the error
+    if (isPromise(answer)) void answer.then(undefined, () => {}); // its awaiter gets the error
     return answer;
   } catch (error) {
     if (isWatchError(error, 'INVALID_ARGUMENT')) throw error;
@@ -243,7 +249,7 @@ function isWatchable<E>(source: Source<E>): source is Watchable<E> {
   return typeof source === 'object' && 'watch' in source;
 }
 
-/** Whether it is published into a source, as with a broadcaster or a hub: then nothing of it is from before it is watched. */
+/** Whether events are published into the source, as with a broadcaster or a hub: then none is from before the watch. */
 export function beginsNow<E>(source: Source<E>): boolean {
   return isWatchable(source) && 'publish' in source;
 }
@@ -256,7 +262,7 @@ interface Group<E extends WatchEvent> {
 
 const groups: Map<string, Group<never>> = new Map();
 
-/** Of the connection, and of what is made of it. */
+/** The key of the connection, and that of what is built on it. */
 export type Keys = readonly [connection: string, own: string];
 
 /** What is shared under these keys, if anything. */
@@ -272,7 +278,7 @@ export function share<E extends WatchEvent>([key, own]: Keys, reader: FeedReader
   let feed = [...group.feeds].find(({ isUsed }) => !isUsed || reader.isIdle);
   const isNew = !feed;
   feed ??= new Feed<E>(options);
-  // Those who only look at the connection look at the new one.
+  // Readers that only look at the connection move to the new one.
   const left = isNew ? [...group.feeds].filter(({ readers }) => [...readers].every(({ isIdle }) => isIdle)) : [];
   for (const each of [reader, ...left.flatMap(({ readers }) => [...readers])]) {
     feed.readers.add(each);
@@ -301,7 +307,7 @@ export function unshare<E extends WatchEvent>([key, own]: Keys, reader: FeedRead
 const ids: WeakMap<object, number> = new WeakMap();
 let lastId = 0;
 
-/** A text that is the same for values that are the same. Functions, and objects of a class, are the same only as themselves. */
+/** Returns the same text for equal values. Functions and instances of a class equal only themselves. */
 export function textOf(value: unknown): string {
   if (value instanceof URL) return textOf(value.href);
   if (!isRecord(value) || Object.getPrototypeOf(value) !== Object.prototype) return identityOf(value);
@@ -318,10 +324,13 @@ export function identityOf(value: unknown): string {
 }
 
 const IDS = /#\d+/g;
-/** So that nobody can try out which text it was. */
+/** Keeps anybody from finding the text by trial. */
 let seed: number | undefined;
 
-/** The same for the same text, and tells nothing of it, because it may have a token. Only the numbers of objects stay. */
+/**
+ * Returns the same key for the same text without revealing it, because it may contain a token. Only the numbers of objects
+ * stay.
+ */
 export function toShownKey(text: string): string {
   seed ??= Math.random() * 2 ** 32;
   let hash = seed;

@@ -12,15 +12,15 @@
  * Invariants
  * - `position` is the version of the last event accepted in order that has one, and a connection asks for what follows it, so no
  *   event is skipped. An event that is not after `position` is not accepted, so no event is repeated, except those of a folded
- *   batch that has broken off: they have no versions, and the whole batch comes again. Half a snapshot that was asked for in spite
- *   of a position is nothing to continue from, so there is none.
+ *   batch that has broken off: they have no versions, and the whole batch comes again. After half a snapshot that was requested
+ *   despite a position, there is no position left to continue from.
  * - If that is impossible (no version is known, the version is too old, or the server is a different one), the consumer gets one
  *   ERROR with code 410 before anything else.
  * - `failures` counts the consecutive connections that delivered no event to resume from, and did not last for `maxMs`. It
- *   determines the delay. The failure after `maxAttempts` of them ends the watch, even if it is a regular end: nobody knows that
- *   nothing was missed. With 0 there is no attempt that could be spent, and a regular end is one.
- * - After a 410 it starts over at once, because the server does answer. From the second in a row on, it waits as after any other
- *   failure.
+ *   determines the delay. The failure after `maxAttempts` of them ends the watch, even if it is a regular end, because
+ *   something may have been missed. With 0, no attempt can be used up, so a regular end stays regular.
+ * - After a 410 it starts over at once, because the server does answer. From the second 410 in a row on, it waits as after any
+ *   other failure.
  * - `closed` is final: every later input returns no action.
  */
 import { Backoff, type BackoffOptions } from '../../watch/backoff.ts';
@@ -107,7 +107,7 @@ export class ClientMachine {
 
   /** An event has arrived. Only a `next` event is for the consumer. */
   accept(version: string | undefined): Order {
-    // A snapshot takes the place of all before it, also one of nothing from a stream that has gone back.
+    // A snapshot replaces everything before it, even an empty one from a stream that has gone back.
     if (this.copying) this.position = undefined;
     const order = orderOf(version, this.position);
     if (order === 'next') {
@@ -131,7 +131,7 @@ export class ClientMachine {
   over({ code, error, hintMs, ranMs, planned }: Loss): Action | undefined {
     const { onExpired, maxAttempts, reconnectOnEnd } = this.#options;
     const restart = onExpired === 'restart';
-    // The stream was open but had no version yet. Nobody can tell what the server sends until the next connection.
+    // The stream was open but had no version yet. What the server sends until the next connection cannot be known.
     const unversioned = this.state === 'open' && !this.position;
     const spent = planned !== 'client' && this.#backoff.failures >= maxAttempts;
     const enough = !reconnectOnEnd || maxAttempts === 0 || (unversioned && !restart && !this.#partial);
@@ -151,8 +151,8 @@ export class ClientMachine {
   }
 
   /**
-   * The queue is full. Returns whether the connection may be closed until there is room, which requires a known position. Within a
-   * folded batch, which would come again, that is for the case that there is no room at all.
+   * The queue is full. Returns whether the connection may be closed until there is room, which requires a known position.
+   * Within a folded batch, which would come again, only if there is no room at all.
    */
   full(atAll: boolean = false): boolean {
     const may = this.state === 'open' && !!this.position && (atAll || !this.#partial);

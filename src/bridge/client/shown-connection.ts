@@ -1,6 +1,6 @@
 /**
- * The state of a connection as people want to read it. A client changes its state several times a second while it reconnects; what is
- * shown changes only when that lasts:
+ * The state of a connection as people want to see it. A client changes its state several times a second while it reconnects;
+ * what is shown changes only when that lasts:
  *
  *     connecting ---- open ----> live ---- lost for graceMs ----> reconnecting ---- lost for offlineMs ----> offline
  *         |                        ^                                  |   ^             or the host has no network
@@ -9,7 +9,8 @@
  *                         offline          a final error, or the end ----> signed out (401, 403), gone
  *
  * Invariants
- * - A loss that ends within `graceMs` is never shown. An end that the server has planned counts from when it is to be back.
+ * - A loss that ends within `graceMs` is never shown. After an end that the server has planned, `graceMs` starts when it should
+ *   be back.
  * - There is one timer at most, and none once it is open, over or closed.
  */
 import type { Clock } from '../../watch/clock.ts';
@@ -17,7 +18,7 @@ import { isWatchError, whyOf } from '../../watch/errors.ts';
 import { isStatus, type Status } from '../../watch/event.ts';
 
 /**
- * What a person wants to know of a connection.
+ * What a person wants to know about a connection.
  *
  * - `connecting`: there has been no connection yet.
  * - `live`: connected, or away for less than `graceMs`.
@@ -28,12 +29,12 @@ import { isStatus, type Status } from '../../watch/event.ts';
  */
 export type ConnectionStatus = 'connecting' | 'live' | 'reconnecting' | 'offline' | 'signed out' | 'gone';
 
-/** The state of a connection, for people. Another object whenever it changes. */
+/** The state of a connection, for people. A new object whenever it changes. */
 export interface ConnectionState {
   readonly status: ConnectionStatus;
   /** Why it is not `live`, if that is known. Its `message` is in the server's words. */
   readonly error?: Status | Error | undefined;
-  /** Connects at once, also after `signed out` and `gone`. What is shown stays until the new connection has the whole state. */
+  /** Connects at once, even after `signed out` and `gone`. What is shown stays until the new connection has the whole state. */
   readonly reconnect: () => void;
 }
 
@@ -54,7 +55,7 @@ export class ShownConnection {
   #isOver: boolean = false;
   /** Somebody reports the state. */
   #isTold: boolean = false;
-  /** From when on there should have been a connection. */
+  /** Since when there should have been a connection. */
   #sinceMs: number = 0;
   #error: ConnectionState['error'];
   #cancel: () => void = () => {};
@@ -76,7 +77,7 @@ export class ShownConnection {
     this.#look();
   }
 
-  /** An event has come. If nobody reports the state, that is all that is known. */
+  /** An event has arrived. If nobody reports the state, that is all that is known. */
   heard(): void {
     if (!this.#isTold) this.open();
   }
@@ -90,7 +91,7 @@ export class ShownConnection {
     this.#error = toShown(error) ?? this.#error;
     if (!isRefusal(error)) this.#look();
     else {
-      this.#cancel(); // no time makes that another state
+      this.#cancel(); // time alone does not change this state
       this.#show('signed out');
     }
   }
@@ -105,7 +106,7 @@ export class ShownConnection {
     this.#show(isRefusal(error) ? 'signed out' : 'gone');
   }
 
-  /** It begins, or begins again. */
+  /** It starts, or starts over. */
   begin(): void {
     this.#isOver = this.#wasOpen = this.#isTold = false;
     this.#error = undefined;

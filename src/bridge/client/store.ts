@@ -1,18 +1,19 @@
 /**
- * What the events of a source add up to, for those who want to be told when that is another state. `Fold` holds a state and knows when
- * it is complete; its subclasses know how an event changes it. `Handle` is what a program has in hand: it makes a fold when the first
- * subscriber comes, or joins the one that others have made, and so costs nothing until then.
+ * The state that a source's events add up to, for subscribers that want to hear of changes. `Fold` holds a state and knows when
+ * it is complete; its subclasses know how an event changes it. A program holds a `Handle`, which creates a fold for its first
+ * subscriber, or joins an existing one, and so costs nothing until then.
  *
  *     feed --- events ---> state ---- a flush ----> version, subscribers
  *                            ^
  *                            '-- the end of a snapshot: replaces it at once
- *     next <-- events after an ERROR, which begin again
+ *     next <-- events after an ERROR, which start over
  *
  * Invariants
- * - After the source has begun again, the old state stays until the new one is complete: at a BOOKMARK, or at an event that is not of
- *   a snapshot, because a source without one sends no more than that. A broadcaster has no snapshot: its first event is enough.
+ * - After the source has started over, the old state stays until the new one is complete: at a BOOKMARK, or at an event that is
+ *   not part of a snapshot, because a source without a snapshot sends nothing else. A broadcaster has no snapshot: its first
+ *   event is enough.
  * - What is shown changes in `flush` alone, at most once per `flushIntervalMs`; changes of the connection do not wait.
- * - A fold whose function has thrown is no longer shared: the next subscriber begins anew.
+ * - A fold whose function has thrown is no longer shared: the next subscriber starts over.
  */
 
 import { upkeepClock } from '../../watch/clock.ts';
@@ -39,13 +40,15 @@ import {
 } from './feed.ts';
 import { type ConnectionState, toShown } from './shown-connection.ts';
 
-/** A value that changes, in the form that `useSyncExternalStore` of React takes. Its functions need no `this`. */
+/** A value that changes, in the form that React's `useSyncExternalStore` takes. Its functions need no `this`. */
 export interface Store<Snapshot> {
-  /** Calls `listener` after each change. Returns a function that ends that. A store is connected while it has subscribers. */
+  /**
+   * Calls `listener` after each change. Returns a function that unsubscribes it. A store is connected while it has subscribers.
+   */
   readonly subscribe: (listener: () => void) => () => void;
-  /** The current value: the same object until something changes. Before there is a subscriber, the value at the start. */
+  /** The current value: the same object until something changes. Before there is a subscriber, the initial value. */
   readonly getSnapshot: () => Snapshot;
-  /** The value at the start, which is also what a server renders. */
+  /** The initial value, which is also what a server renders. */
   readonly getServerSnapshot: () => Snapshot;
 }
 
@@ -63,7 +66,7 @@ export abstract class StoreFold<E extends WatchEvent> implements FeedReader<E> {
   version: number = 0;
   /** The state of the source has arrived. */
   ready: boolean = false;
-  /** What a function of the user has thrown. */
+  /** The error that a user's function threw. */
   fault: { readonly error: unknown } | undefined;
   readonly #plan: StorePlan<E>;
   readonly #beginsNow: boolean;
@@ -74,7 +77,7 @@ export abstract class StoreFold<E extends WatchEvent> implements FeedReader<E> {
   #flushedMs: number = -Infinity;
   #cancelFlush: (() => void) | undefined;
   #cancelLeave: (() => void) | undefined;
-  /** The connection of a fold that has failed: it reads from none. */
+  /** What a failed fold shows as its connection: it no longer has one. */
   #lost: ConnectionState | undefined;
 
   constructor(plan: StorePlan<E>) {
@@ -83,13 +86,13 @@ export abstract class StoreFold<E extends WatchEvent> implements FeedReader<E> {
     this.#failures = new Failures('store', plan.feed);
   }
 
-  /** The events begin again: what follows is not for the state that is shown. */
+  /** The events start over: what follows belongs to a new state, which is not shown yet. */
   protected abstract begin(): void;
-  /** What has come since `begin` is the state. */
+  /** What has arrived since `begin` is now the state. */
   protected abstract commit(): void;
   /** May throw what a function of the user throws. */
   protected abstract apply(event: E): void;
-  /** Makes what there is now what is shown. */
+  /** Shows the current state. */
   protected abstract show(): void;
 
   get connection(): ConnectionState | undefined {
@@ -131,7 +134,7 @@ export abstract class StoreFold<E extends WatchEvent> implements FeedReader<E> {
     this.#touch();
   }
 
-  /** Returns whether it was one. */
+  /** Returns whether it was subscribed. */
   exit(subscriber: Subscriber): boolean {
     const { feed, lingerMs } = this.#plan;
     const was = this.#subscribers.delete(subscriber);
@@ -140,7 +143,7 @@ export abstract class StoreFold<E extends WatchEvent> implements FeedReader<E> {
     return was;
   }
 
-  /** Reports what user code has thrown, to all who want to know. */
+  /** Reports an error of user code to all who listen for failures. */
   report(error: unknown): void {
     if (!this.tell(error)) this.#failures.failed('', error);
   }
@@ -194,7 +197,7 @@ export abstract class StoreFold<E extends WatchEvent> implements FeedReader<E> {
 
   #tellAll(): void {
     for (const subscriber of [...this.#subscribers]) {
-      if (!this.#subscribers.has(subscriber)) continue; // one that was told before has ended it
+      if (!this.#subscribers.has(subscriber)) continue; // an earlier listener has unsubscribed it
       try {
         subscriber.changed();
       } catch (error) {
@@ -217,7 +220,7 @@ export interface StorePlan<E extends WatchEvent> extends Pick<SharedOptions<E>, 
   readonly flushIntervalMs: number;
 }
 
-/** The options that are not a connection's. */
+/** The options that are not for the connection. */
 const OWN = ['graceMs', 'offlineMs', 'lingerMs', 'flushIntervalMs', 'onError'] as const;
 
 /** Reads the options that all stores have. `names`: those of this store, whose values make its folds differ from others. */
@@ -251,7 +254,7 @@ const CONNECTING: ConnectionState = { status: 'connecting', reconnect: () => {} 
 /** Makes folds, finds them, and counts who uses them. */
 export class Handle<E extends WatchEvent, F extends StoreFold<E>> {
   readonly connection: Store<ConnectionState>;
-  /** What stores have in common that share a connection. */
+  /** Equal for stores that share a connection. */
   readonly key: string;
   readonly #plan: StorePlan<E>;
   readonly #create: () => F;
@@ -265,7 +268,7 @@ export class Handle<E extends WatchEvent, F extends StoreFold<E>> {
     this.connection = this.store((fold) => fold?.connection ?? CONNECTING);
   }
 
-  /** A store of what `read` makes of the fold. Without a fold, that is the value at the start; it must always be the same. */
+  /** A store of what `read` makes of the fold. Without a fold, that is the initial value, which must always be the same. */
   store<Snapshot>(read: (fold: F | undefined) => Snapshot): Store<Snapshot> {
     const getSnapshot = (): Snapshot => read(this.#fold ?? sharedOf<F>(this.#plan.keys));
     return {
@@ -298,11 +301,11 @@ export class Handle<E extends WatchEvent, F extends StoreFold<E>> {
 
 /** Options of {@link toStore}. */
 export interface StoreOptions<E extends WatchEvent, S> extends SharedOptions<E> {
-  /** The state before the first event, and where it begins again when the source does. */
+  /** The state before the first event, and again when the source starts over. */
   readonly initial: S;
   /**
-   * Returns the state after an event; must not change the one it gets. It gets neither BOOKMARKs nor the ERRORs of the connection. What
-   * it throws ends the store, as its `error`.
+   * Returns the state after an event; must not change the one it gets. It gets neither BOOKMARKs nor the ERRORs of the
+   * connection. If it throws, the store ends with that `error`.
    */
   readonly reduce: (state: S, event: E | MissingAdded<E>) => S;
 }
@@ -311,12 +314,12 @@ export interface StoreOptions<E extends WatchEvent, S> extends SharedOptions<E> 
 export interface Folded<S> {
   readonly state: S;
   /**
-   * Whether the state of the source is in it. It has come with a BOOKMARK, or with the first event that is not of a snapshot: one that
-   * has a version, or is not an ADDED. What is published into, such as a broadcaster, has none: it is ready at once. Stays true while the
-   * connection is away.
+   * Whether `state` contains the source's: from a BOOKMARK on, or from the first event that is not part of a snapshot, because
+   * it has a version or is not an ADDED. What is published into, such as a broadcaster, has no snapshot and is ready at once.
+   * Stays true while the connection is lost.
    */
   readonly ready: boolean;
-  /** What `reduce` has thrown: `state` is the one before that, and stays. */
+  /** The error that `reduce` threw; `state` stays as it was before. */
   readonly error?: unknown;
 }
 
@@ -331,15 +334,15 @@ export interface EventStore<S> extends Store<Folded<S>> {
 const STORE_NAMES = ['initial', 'reduce'];
 
 /**
- * Folds the events of a source into a state, in the form that `useSyncExternalStore` of React, and its like elsewhere, take.
+ * Folds the events of a source into a state, in the form that React's `useSyncExternalStore` and its like take.
  *
  *     const count = toStore('/watch', { initial: 0, reduce: (count) => count + 1 });
  *     const leave = count.subscribe(() => show(count.getSnapshot().state));
  *
  * It connects when the first subscriber comes, and closes the connection `lingerMs` after the last has left; then its state is
  * forgotten. Stores with the same source and connection options share one connection if they are subscribed to at the same time, and
- * one state if `initial` and `reduce` are the same, too. After the source has begun again, because its server has restarted, the old
- * state stays until the new one is complete. Without `reduce`, there is only the connection.
+ * one state if `initial` and `reduce` are the same, too. After the source has started over, because its server has restarted,
+ * the old state stays until the new one is complete. Without `reduce`, there is only the connection.
  *
  * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option.
  */
@@ -369,7 +372,7 @@ class EventFold<E extends WatchEvent, S> extends StoreFold<E> {
   readonly #initial: S;
   readonly #reduce: StoreOptions<E, S>['reduce'] | undefined;
   #state: S;
-  /** The state that begins anew. */
+  /** The state of a source that has started over, until it is complete. */
   #next: { state: S } | undefined;
 
   constructor(plan: StorePlan<E>, { initial, reduce }: Reduction<E, S>) {

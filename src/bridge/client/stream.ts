@@ -55,7 +55,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     // `fetch` would pass on the caller's headers, all but `authorization`, to wherever a redirect leads.
     const answer = await fetch(url, headers ? { ...init, redirect: 'manual' } : init);
     const { body, headers: answered } = answer;
-    const status = answer.status || 302; // browsers do not show where a redirect leads, nor that it is one
+    const status = answer.status || 302; // browsers show neither where a redirect leads nor its status
     const location = status < 400 && answered.get('location');
     const streams = status === 200;
     const type = answered.get('content-type');

@@ -11,7 +11,7 @@ export interface Receiver {
   alive(isHeartbeat?: boolean): void;
   /** One frame, and the version that the transport has for it. Throws if the frame cannot be decoded. */
   frame(text: string, id?: string): void;
-  /** The server has refused, as far as it has said why. However the connection ends then, this is what counts. */
+  /** Set once the server has refused: its reason, as far as it has arrived. It counts, however the connection then ends. */
   refusal?: (() => ConnectionEnd) | undefined;
   /** The connection has ended. The client closes it at once, so the transport need not. */
   over(end: ConnectionEnd): void;
@@ -64,7 +64,7 @@ export function toRefusal(code: number, body: string, { retryAfter, date }: Refu
   return { code, why, hintMs: toHintMs(retryAfter ?? '', date) };
 }
 
-/** The reason of a cause that is what a server has sent in place of a Status. Upstream: `CauseTypeUnexpectedServerResponse`. */
+/** The reason of a cause that holds what a server sent instead of a Status. Upstream: `CauseTypeUnexpectedServerResponse`. */
 export const UNEXPECTED = 'UnexpectedServerResponse';
 
 /** Whether a text is a page, such as a proxy's. */
@@ -136,7 +136,7 @@ export function toProtocols(token: string | undefined): string[] {
   return [SUBPROTOCOL, BEARER_SUBPROTOCOL + encoded];
 }
 
-/** What a WebSocket says of a connection that has ended in no other way. */
+/** Why a WebSocket's connection has ended, if nothing else is known. */
 export const BROKEN = 'the connection broke, or could not be made';
 
 /** Attaches a receiver to a WebSocket of any kind. Each event is one text message. */

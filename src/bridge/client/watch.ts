@@ -142,7 +142,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     // applies.
     if (this.state !== 'open' || this.#blocked) return;
     const idleTimeoutMs = this.#idleTimeoutMs;
-    // Whoever looks at a page should not have to wait for long. A new connection shows whether the server can be reached.
+    // Users should not have to wait long. A new connection shows whether the server can be reached.
     const asks = this.#settings.idleTimeoutMs === undefined && this.#machine.position && isShown();
     this.#expect(asks ? ASK_SHARE * idleTimeoutMs : idleTimeoutMs, asks ? () => this.reconnect() : undefined);
   }
@@ -364,7 +364,7 @@ class ServerTiming {
    * of the next one is expected to do the same.
    */
   idleTimeoutMs: number = 0;
-  /** When to reconnect, if this connection's last BOOKMARK has said that its server goes away. */
+  /** When to reconnect, if this connection's last BOOKMARK has said that its server is going away. */
   retryAfterMs: number | undefined;
 
   /** The server has sent a sign of life that carries nothing else. */
@@ -372,7 +372,7 @@ class ServerTiming {
     this.idleTimeoutMs ||= IDLE_INTERVALS * DEFAULT_INTERVAL_MS;
   }
 
-  /** The server has sent a BOOKMARK, and goes on to do so. */
+  /** The server has sent a BOOKMARK, and will send more. */
   learn(bookmark: Partial<Bookmark>): void {
     const intervalMs = fromAnnotation(bookmark, BOOKMARK_INTERVAL) ?? DEFAULT_INTERVAL_MS;
     this.idleTimeoutMs = IDLE_INTERVALS * Math.min(Math.max(intervalMs, MIN_INTERVAL_MS), MAX_INTERVAL_MS);
@@ -380,7 +380,7 @@ class ServerTiming {
   }
 }
 
-/** The part of the global object of a page, or of its workers, that tells of its network. Elsewhere there is none of it. */
+/** The part of the global object of a page, or of its workers, that tells of its network. Elsewhere it does not exist. */
 interface Page {
   addEventListener?(type: string, listener: () => void, options: { signal: AbortSignal }): void;
   readonly document?: { readonly visibilityState: string };
@@ -388,9 +388,9 @@ interface Page {
 
 /** What a client is told about the page that it runs in. */
 interface PageListener {
-  /** The network has come, has gone, or is another one. */
+  /** The network has come, gone or changed. */
   network(): void;
-  /** The page is looked at again. */
+  /** The page is shown again. */
   shown(): void;
 }
 
@@ -399,7 +399,7 @@ function isShown(): boolean {
   return (globalThis as Page).document?.visibilityState === 'visible';
 }
 
-/** Tells a listener about the page. Returns a function that ends that. */
+/** Tells a listener about the page. Returns a function that removes the listener. */
 function listenToPage({ network, shown }: PageListener): () => void {
   const page = globalThis as Page;
   const end = new AbortController();

@@ -26,7 +26,7 @@ interface EnvelopeInit {
 
 /** Limits the bytes of the events that it keeps. */
 export interface Keeper {
-  /** An envelope holds so many bytes more than when it was made. */
+  /** An envelope holds this many bytes more than when it was created. */
   grew(envelope: Envelope, bytes: number): void;
 }
 
@@ -54,8 +54,7 @@ export class Envelope implements WatchEvent, ReportsDeletion {
 
   /**
    * @throws {WatchError} INVALID_ARGUMENT for null, undefined, a type that is not a non-empty string, or a text that is nested deeper
-   * than 10,000 levels. TypeError for an object
-   * that JSON cannot represent, such as a cycle.
+   * than 10,000 levels; TypeError for an object that JSON cannot represent, such as a cycle.
    */
   constructor(event: WatchEvent, place: EnvelopeInit) {
     const { type, object } = checked(event);
@@ -95,7 +94,7 @@ export class Envelope implements WatchEvent, ReportsDeletion {
 
 const encoder = new TextEncoder();
 
-/** Throws FRAME_TOO_LARGE if the text of an event, or of an object, is longer than clients take. */
+/** Throws FRAME_TOO_LARGE if the text of an event, or of an object, is longer than clients accept. */
 export function checkSize(what: string, bytes: number, limit: number): void {
   if (bytes <= limit) return;
   throw new WatchError('FRAME_TOO_LARGE', `${what} has ${bytes} bytes as JSON, more than maxEventBytes (${limit})`, { limit });

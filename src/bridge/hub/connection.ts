@@ -25,7 +25,7 @@ export interface Sink {
   write(bytes: Uint8Array): boolean;
   /**
    * Nothing follows. Send what was written, then say how the stream ended, close, and call the session's `gone` once closed.
-   * `retryMs`: after how many milliseconds the client should reconnect, if the server goes away.
+   * `retryMs`: after how many milliseconds the client should reconnect, if the server is going away.
    */
   end(how: Ending, retryMs: number | undefined): void;
   /** Close now and drop what was not sent. The session is over by itself; calling `gone` is harmless. */
@@ -45,11 +45,11 @@ export interface Served {
   readonly version: string | undefined;
   /** Bytes written to the connection since it was opened. */
   readonly sentBytes: number;
-  /** The session has ended, and calls its sink no more. */
+  /** The session has ended, and no longer calls its sink. */
   readonly over: boolean;
   /** The connection has room again. */
   relieved(): void;
-  /** The connection is closed, by whichever side. Call it however a connection ends; more than once is harmless. */
+  /** The connection is closed, by either side. Call it however a connection ends; calling it again is harmless. */
   gone(): void;
   /** Ends the session at once, whatever was not delivered. */
   cut(reason: CutReason): void;

@@ -122,7 +122,7 @@ export class HubCore {
     return this.source?.knows(asked) === false;
   }
 
-  /** Asks the source. Resolves to undefined when this hub can answer the request by itself, be it with 410. */
+  /** Asks the source. Resolves to undefined when this hub can answer the request by itself, even if with 410. */
   locate(asked: ParsedQuery, gone: AbortSignal): Promise<CatchUpStart | undefined> {
     return this.source?.locate(asked, gone) ?? Promise.resolve(undefined);
   }
@@ -269,8 +269,8 @@ export class HubCore {
       age();
       session.release();
     }
-    // A client without a version that is cut off now could not resume otherwise, and a client that has seen no sign of life does
-    // not take silence for a lost connection.
+    // Otherwise a client without a version that is cut off now could not resume, and a client without a sign of life would not
+    // notice a silent connection.
     if (asked.allowWatchBookmarks === true) session.bookmark();
   }
 
@@ -316,7 +316,7 @@ function attempt(code: () => void): { readonly error: unknown } | undefined {
   }
 }
 
-/** What happens to sessions at their times: all of it stands in one timetable, so ten thousand of them have one timer. */
+/** The timers of sessions: all are in one timetable, so ten thousand sessions need one timer. */
 
 /** Something that will happen to a session, unless it is over before. */
 class Alarm implements HeapNode {
@@ -365,12 +365,14 @@ class SessionTimers extends Timetable<Alarm> {
     if (maxConnectionAgeMs > 0) this.#set(session, (maxConnectionAgeMs * (1 + random())) / 2, () => session.stop('goingAway'));
   }
 
-  /** Ends a session when its right to its stream ends, in ms since 1970, so that its client comes again and is admitted anew. */
+  /**
+   * Ends a session when its right to its stream ends, in ms since 1970, so that its client reconnects and is admitted again.
+   */
   endAt(session: HubSession, expiresAtMs: number): void {
     if (expiresAtMs === Infinity) return;
     const { now } = this.#settings;
     const alarm = this.#set(session, expiresAtMs - now(), () => {
-      // The time of day may have been set back.
+      // The system time may have been set back.
       const leftMs = expiresAtMs - now();
       if (leftMs > 0) this.after(alarm, leftMs);
       else session.stop('goingAway');

@@ -73,7 +73,7 @@ export class HubLog {
     return this.watch(place === this.head ? options : { ...options, after: place });
   }
 
-  /** An event holds so many bytes more than when it was published. If it is kept for clients that come back, they count. */
+  /** An event holds this many bytes more than when it was published. They count if it is kept for clients that come back. */
   grew(envelope: Envelope, bytes: number): void {
     this.mux.grew(envelope.sequence - 1, bytes);
   }
@@ -85,8 +85,8 @@ export class HubLog {
 
   /**
    * Returns where a client with this request starts. Without a version: with the snapshot, the last events, or live events. With a
-   * version: right after it, or a Status of code 410 if any later event is missing, never with a part. Code 400 if it asks for a
-   * snapshot, and there is none.
+   * version: right after it, or a Status of code 410 if any later event is missing, never with only some of them. Code 400 if
+   * it asks for a snapshot and there is none.
    */
   start(asked: ParsedQuery, topics: readonly string[] | undefined): Start | Status {
     const { replay, snapshot } = this.settings;
@@ -150,7 +150,7 @@ export interface Start {
   /** It resumes after a version. */
   readonly resumed: boolean;
   readonly snapshot: boolean;
-  /** It resumes before what the hub keeps, and is brought up from the hub's source first. */
+  /** It resumes before what the hub keeps, so it first catches up from the hub's source. */
   readonly catchUp?: CatchUpStart | undefined;
 }
 
@@ -191,11 +191,11 @@ function eventKey<E extends WatchEvent>(envelope: Envelope, keyOf: ((event: E) =
 }
 
 /**
- * The lifetime of a hub, and how its clients learn of the end.
+ * The lifetime of a hub, and how its clients learn of its end.
  *
  *     open --close--> closing --all distributed--> ended --last client gone--> gone
  *
- * There are two kinds of end. If the stream ends, the hub still serves the events that it keeps. If the server goes away
+ * There are two kinds of end. If the stream ends, the hub still serves the events that it keeps. If the server is going away
  * (`retryAfterMs`), new clients are refused, and should ask another server.
  */
 export class Lifetime {
@@ -218,7 +218,7 @@ export class Lifetime {
     return this.gone !== undefined;
   }
 
-  /** No new client can be served: the last events are not distributed yet, or the server goes away. */
+  /** No new client can be served: the last events are not distributed yet, or the server is going away. */
   get leaving(): boolean {
     return this.closing && (!this.ended || this.retryAfterMs !== undefined);
   }

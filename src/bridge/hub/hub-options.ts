@@ -28,8 +28,8 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   maxQueuedBytes?: number | undefined;
   /**
    * The longest event, and object of a snapshot, in bytes of its JSON text; at least 1, default 16,000,000. A longer one is refused
-   * with FRAME_TOO_LARGE and counted, because clients take 16 MiB (16,777,216) unless they are told otherwise: it would end each of
-   * them, again and again. A snapshot with a longer object fails. In a stream that the hub follows, a longer event is skipped.
+   * with FRAME_TOO_LARGE and counted, because by default clients accept up to 16 MiB (16,777,216): it would end each of them,
+   * again and again. A snapshot with a longer object fails. In a stream that the hub follows, a longer event is skipped.
    */
   maxEventBytes?: number | undefined;
   /**
@@ -66,7 +66,7 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   maxClients?: number | undefined;
   /**
    * Clients served at the same time from one address; default 1,000. Behind a proxy all clients have the proxy's address, unless
-   * `clientAddress` tells them apart. The addresses of a /64 of IPv6 are one, except in private networks.
+   * `clientAddress` tells them apart. The addresses of an IPv6 /64 count as one, except in private networks.
    */
   maxClientsPerAddress?: number | undefined;
   /** Publishes that may wait before `publish` rejects with OVERLOADED; default 10,000. */
@@ -180,8 +180,8 @@ export interface ClientOptions<E extends WatchEvent = WatchEvent> {
   readonly maxQueuedBytes?: number | undefined;
   /**
    * When the client's right to watch ends, in ms since 1970: the `exp` of a JSON Web Token times 1,000. The client is then told to
-   * reconnect, as with `maxConnectionAgeMs`, so that `authenticate` is called again. If that time is past, it means 401. Default:
-   * that of its identity, if that is an object with `expiresAtMs`; otherwise never. Of two times, the earlier one counts.
+   * reconnect, as with `maxConnectionAgeMs`, so that `authenticate` is called again. A time in the past means 401. Default:
+   * `expiresAtMs` of its identity, if that is an object that has one; otherwise never. If both are set, the earlier one counts.
    */
   readonly expiresAtMs?: number | undefined;
 }
@@ -219,8 +219,8 @@ export interface ShutdownOptions {
   /** When it aborts, clients that have not received their queue are cut. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Set it if only this server goes away and the stream continues: each client is told to reconnect after a random time of up to
-   * this long, in milliseconds. Only clients of an HTTP stream without BOOKMARKs are not told.
+   * Set it if only this server is going away and the stream continues: each client is told to reconnect after a random time of
+   * up to this long, in milliseconds. Only clients of an HTTP stream without BOOKMARKs are not told.
    */
   readonly retryAfterMs?: number | undefined;
 }
@@ -293,7 +293,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
   return { ...counts, ...rest, epoch: toEpoch(epoch), source, overflow: toOverflow(overflow) };
 }
 
-/** A random epoch is made when it is first needed: in its global scope, Cloudflare's runtime allows no random numbers. */
+/** A random epoch is generated when it is first needed: Cloudflare's runtime allows no random numbers in the global scope. */
 function toEpoch(given: string | undefined): () => string {
   let epoch = given;
   return () => (epoch ??= newEpoch());

@@ -21,7 +21,7 @@
  * Invariants
  * - After a flush, the sink is under backpressure, or the cursor has been read to its end, or a snapshot holds it back.
  * - `delivered + dropped + queued` is the number of events accepted for this client since it connected, including missed ones.
- * - After `over`, no promise of the session is pending, its watch has been returned, and the sink is not called any more.
+ * - After `over`, no promise of the session is pending, its watch has been returned, and the sink is no longer called.
  */
 
 import { isErrorEvent, toExpired, type WatchEvent } from '../../watch/event.ts';
@@ -70,9 +70,9 @@ export class HubSession implements Served {
   readonly version: string | undefined;
   /** Why the session has ended, or will end. */
   reason: Ending | CutReason | 'gone' = 'gone';
-  /** What user code has thrown, if that is the reason. */
+  /** The error of user code, if that is the reason. */
   error: unknown = undefined;
-  /** The client asked for BOOKMARKs, so one precedes an end by timeout or age, and one of a server that goes away. */
+  /** The client asked for BOOKMARKs, so one precedes an end by timeout or age, or because the server is going away. */
   bookmarks: boolean = false;
   private lost: number = 0;
   /** The version of the head when the session was stopped. Later events are not for this client. */
@@ -108,7 +108,7 @@ export class HubSession implements Served {
     return this.watch.view;
   }
 
-  /** It is being brought up from the hub's source. */
+  /** It is catching up from the hub's source. */
   get isCatchingUp(): boolean {
     return this.watch.behind === true;
   }
@@ -193,7 +193,10 @@ export class HubSession implements Served {
     this.flush();
   }
 
-  /** Ends the session regularly, after the events that are queued now. The first end counts: its version is what was queued. */
+  /**
+   * Ends the session regularly, after the events that are queued now. Only the first call counts, and its version covers what
+   * was queued.
+   */
   stop(how: Ending, error?: unknown): void {
     if (this.over || this.ended || this.ending !== undefined) return;
     this.ending = how;
@@ -227,7 +230,7 @@ export class HubSession implements Served {
   /** Runs `cleanup` when the session is over; at once if it already is. */
   whenOver(cleanup: Cleanup): void {
     if (this.over) clean(cleanup);
-    // Not pushed: an array that grows has room for 17, which an idle client would pay for.
+    // Not pushed: a growing array allocates room for 17, which would cost each idle client memory.
     else this.cleanups = this.cleanups === undefined ? [cleanup] : this.cleanups.concat(cleanup);
   }
 
@@ -276,8 +279,8 @@ export class HubSession implements Served {
   }
 
   /**
-   * Whether the last event was just sent, so that reading can wait for the flush signal. False if an end may be due, and if the watch
-   * is not among the live events, to which only reading takes it.
+   * Whether the last event was just sent, so that reading can wait for the flush signal. False if an end may be due, or if the
+   * watch has not reached the live events, which it does only by reading.
    */
   private get isCurrent(): boolean {
     const { host } = this;
@@ -337,7 +340,7 @@ export class HubSession implements Served {
     if (this.bookmarks && this.watch.behind !== true && (how === 'timeout' || how === 'goingAway')) {
       this.bookmarks = false;
       const { version, bookmarkIntervalMs: intervalMs } = this.host;
-      // At its age, a connection ends for a client that is to come back at once.
+      // A connection that ends because of its age belongs to a client that should come back at once.
       const planned = how === 'goingAway' ? (retryAfterMs ?? 0) : undefined;
       this.batch = [bookmarkOf(this.lastVersion || version, { intervalMs, retryAfterMs: planned })];
       return true;
@@ -366,15 +369,17 @@ export interface HubSessionHost {
   /** Position and version of the last distributed event. */
   readonly head: number;
   readonly version: string;
-  /** Position of the last event for which the flush signal is known to have come. A field, because each client reads it at each flush. */
+  /**
+   * Position of the last event whose flush signal is known to have come. A field, because each client reads it at each flush.
+   */
   readonly seen: number;
   /** No event will follow, so a session that has read everything ends. Also a field. */
   readonly closing: boolean;
   /** How often a client that asks for BOOKMARKs gets one. */
   readonly bookmarkIntervalMs: number;
-  /** How a completed stream ends. Another call may answer with another delay. */
+  /** How a completed stream ends. Each call may return a different delay. */
   endOfStream(): { readonly how: Ending; readonly retryMs: number | undefined };
-  /** The session has no room any more. */
+  /** The session's connection is full. */
   behind(session: HubSession): void;
   /** The session has room again and should be flushed soon. */
   ready(session: HubSession): void;
@@ -408,11 +413,11 @@ interface HubSessionOptions extends ClientInfo {
 /** What a session needs from a watch: a read that never waits. */
 export interface SessionWatch<E = WatchEvent> extends Pick<Watch<E>, 'stopped' | 'queued' | 'dropped' | 'stop' | 'return'> {
   tryBatch(): readonly E[] | undefined;
-  /** The view it stands in, unless it had ended before it began; see broadcast/view.ts. */
+  /** The view that it belongs to, unless it ended before it began; see broadcast/view.ts. */
   readonly view?: object | undefined;
-  /** It has not come to the live events yet, so the hub's version is not one from which its client could continue. */
+  /** It has not reached the live events yet, so its client could not continue from the hub's version. */
   readonly behind?: boolean;
-  /** The total size of all that is queued. A watch that has ended need not have it. */
+  /** The total size of everything queued. A watch that has ended need not implement it. */
   sizeOfQueue?(sizeOf: (event: E) => number): number;
 }
 

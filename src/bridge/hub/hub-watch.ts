@@ -55,7 +55,7 @@ export function watchHub<E extends WatchEvent>(core: HubCore, options: HubWatchO
 
 /**
  * Reads a hub at a consumer's pace: from the live events as long as it keeps up, otherwise from what the hub keeps, otherwise from
- * the hub's source. Whatever it reads from, `version` is the last event that was looked at.
+ * the hub's source. Whatever it reads from, `version` is that of the last event it looked at.
  *
  *     live --more than capacity behind--> find version: kept here --> live again
  *      ^                                      |-- in the source --> a page, then find again
@@ -71,7 +71,7 @@ class HubReader {
   /** The version at the end of the page, which may be that of an event this consumer does not get. */
   private pageEnd: string | undefined = undefined;
   private over: boolean = false;
-  /** Why it cannot be continued. */
+  /** Why it cannot continue. */
   private lost: string | undefined = undefined;
 
   constructor(core: HubCore, options: HubWatchOptions) {
@@ -80,11 +80,11 @@ class HubReader {
     this.options = options;
     this.version = options.after;
     if (this.find() || this.version !== undefined) return;
-    // It begins where the hub is once that is ready, and not where it is at the first read.
+    // It begins where the hub is when it becomes ready, not where it is at the first read.
     void core.source?.follower.until(() => this.version !== undefined || this.find(), this.gone.signal);
   }
 
-  /** Whatever follows does not continue what this has read. */
+  /** What follows does not continue what has been read. */
   lose(why: string): void {
     // Without a version it has read nothing yet, and can begin anywhere.
     if (this.version === undefined) return;
@@ -96,7 +96,7 @@ class HubReader {
     void live?.return();
   }
 
-  /** Returns an event that can be had without waiting. */
+  /** Returns an event that is available without waiting. */
   poll(): WatchEvent | undefined {
     for (;;) {
       const envelope = this.page.shift() ?? this.live?.tryNext();
@@ -138,7 +138,7 @@ class HubReader {
     void this.live?.return();
   }
 
-  /** Stands among the live events, if all that follow are kept here. */
+  /** Moves to the live events, if all that follow are kept here. */
   private find(): boolean {
     const { core } = this;
     if (this.live !== undefined) return true;
@@ -149,11 +149,11 @@ class HubReader {
     return this.live !== undefined;
   }
 
-  /** Returns what the consumer gets of an event, if anything. */
+  /** Returns what the consumer gets for an event, if anything. */
   private look(envelope: Envelope): WatchEvent | undefined {
     // Not an event of the hub, but the ERROR of a watch that has fallen behind.
     if (!(envelope instanceof Envelope)) {
-      // What it has read last may be kept no more, though everything that it has not read is: between them are events of other topics.
+      // The event it read last may no longer be kept, although all unread ones are: events of other topics lie between them.
       this.version = this.core.versionOf(this.live?.position) ?? this.version;
       this.live = undefined;
       return undefined;
@@ -185,7 +185,7 @@ class HubReader {
     return this.end(notKept(version));
   }
 
-  /** The hub shuts down. Without a source, its stream ends: what it keeps is read, and what it does not keep is told. */
+  /** The hub shuts down. Without a source, its stream ends: the events it keeps are read, and missing ones are reported. */
   private async readRest(): Promise<ErrorEvent | undefined> {
     const { core, version, options } = this;
     const rest = core.source || version === undefined ? [] : await core.rest(version, options.topics);

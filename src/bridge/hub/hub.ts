@@ -49,8 +49,9 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * each publish before the next, their events may be stored in another order.
    *
    * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED if `maxPending` publishes are waiting; INVALID_ARGUMENT
-   * for an invalid event or option; FRAME_TOO_LARGE for an event longer than `maxEventBytes`; TIMEOUT if a source does not acknowledge the event: it may have been stored anyway, and
-   * publishing it again with the same `id` is safe. Also rejects with what JSON.stringify throws.
+   * for an invalid event or option; FRAME_TOO_LARGE for an event longer than `maxEventBytes`; TIMEOUT if a source does not
+   * acknowledge the event: it may have been stored anyway, and publishing it again with the same `id` is safe. Also rejects
+   * with what JSON.stringify throws.
    */
   publish(event: E, options?: string | PublishOptions): Promise<void> {
     if (this.core.source !== undefined) return this.core.source.publish(event, options);
@@ -68,8 +69,8 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * Publishes an event without waiting. Returns false if a `wait` client has no room now, or if another event is being published
    * (for example when called from its `toJSON`).
    *
-   * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for an invalid event, and for a hub with a source, whose
-   * acknowledgement has to be waited for; FRAME_TOO_LARGE for an event longer than `maxEventBytes`. Also throws what
+   * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for an invalid event, and for a hub with a source, because
+   * it must wait for an acknowledgement; FRAME_TOO_LARGE for an event longer than `maxEventBytes`. Also throws what
    * JSON.stringify throws.
    */
   tryPublish(event: E, json?: string): boolean {
@@ -106,8 +107,8 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   }
 
   /**
-   * Resolves when the hub serves clients: at once, unless it has a source, whose end it must have reached. Clients that connect
-   * earlier wait. If the connection to the source is lost later, the hub stays ready.
+   * Resolves when the hub serves clients: at once without a source; with one, when it has read to the end of the stream.
+   * Clients that connect earlier wait. If the connection to the source is lost later, the hub stays ready.
    *
    * @throws {WatchError} (rejects) CLOSED after `shutdown`; the signal's reason when it aborts.
    */
@@ -125,7 +126,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    *
    * The watch reads at its own pace and holds nobody up. It is never cut while the hub, or its source, holds the events that it
    * has not read. When they are gone, it delivers one ERROR with code 410 and ends; start over without `after`, from a fresh
-   * state. Without `after`, the watch of a hub with a source begins where the hub is, or where it is when it becomes {@link
+   * state. Without `after`, the watch of a hub with a source begins at the hub's position, or at that where it becomes {@link
    * ready}. When the hub shuts down, the watch delivers the rest and ends; with a source, whose stream goes on, it just ends.
    *
    * @throws {WatchError} INVALID_ARGUMENT for an invalid option; CLOSED after `shutdown`; the signal's reason if it has aborted.
@@ -201,7 +202,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   }
 }
 
-/** Returns the side of a hub that transports use, and applications do not. Throws INVALID_ARGUMENT for anything but a hub. */
+/** Returns the side of a hub that transports use and applications do not. Throws INVALID_ARGUMENT for anything but a hub. */
 export function coreOf<E extends WatchEvent>(hub: Hub<E>): HubCore {
   // biome-ignore lint/complexity/useLiteralKeys: the way to a private member
   const core = (hub as Hub<E> | undefined | null)?.['core'];
@@ -211,8 +212,8 @@ export function coreOf<E extends WatchEvent>(hub: Hub<E>): HubCore {
 }
 
 /**
- * Returns what a hub counts. Nothing is labelled by client: each would leave its series behind in Prometheus. `Hub.stats` has the
- * numbers of one client.
+ * Returns a hub's metrics. None is labelled by client, because each client would leave its series behind in Prometheus.
+ * `Hub.stats` has the numbers of one client.
  */
 export function hubMetrics({ accepted, oversize, clients, total }: HubStats): readonly Metric[] {
   let [queued, lag, buffered] = [0, 0, 0];

@@ -7,8 +7,8 @@ import type { HubSettings } from './hub-options.ts';
 import type { HubParts, HubSessions } from './sessions.ts';
 
 /**
- * Accepts events: numbers and encodes them, one at a time. An event that is not published uses no number. One that clients would
- * refuse is refused here, because it would end each of them, again and again.
+ * Accepts events: numbers and encodes them, one at a time. An event that is not published uses no number. An event that clients
+ * would refuse is refused here: it would end each of them, again and again.
  *
  *     publish --> envelope n+1 --> broadcaster
  *                    half of a client's queue since the last flush? flush now : the flush signal will
@@ -36,9 +36,9 @@ export class Publisher implements Keeper {
     this.sequence = log.head;
   }
 
-  /** `version` is the event's, if it has one of another stream already. */
+  /** `version` is the event's own, if it already has one from another stream. */
   async publish(event: WatchEvent, json: string | undefined, version?: string): Promise<void> {
-    // If none may wait, it is not known yet whether this publish would.
+    // Unless others wait already, it is not known yet whether this publish has to.
     if (this.pending > 0) this.refuseOverload();
     // Called from inside a filter or a toJSON: the event being published comes before this one.
     if (this.busy) await this.turn();

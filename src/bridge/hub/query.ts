@@ -16,12 +16,12 @@ interface RawQuery {
   readonly lastEventId: string | undefined;
 }
 
-/** What is said of a query that cannot be decoded. */
+/** The message for a query that cannot be decoded. */
 export const BAD_QUERY_TEXT = 'the query of the URL is not encoded correctly';
 
 /**
  * The parameters of the text after a `?`; undefined if one cannot be decoded: a `%` is not followed by two hexadecimal digits, or the
- * bytes are not UTF-8. `URLSearchParams` takes such a text for another one, and `watch=%` for a yes.
+ * bytes are not UTF-8. `URLSearchParams` would read such a text as another one, and `watch=%` as true.
  */
 export function toParameters(search: string): URLSearchParams | undefined {
   try {

@@ -10,7 +10,7 @@ import type { Tally } from './tally.ts';
 
 const NOBODY: ReadonlySet<never> = new Set();
 
-/** Even if queues hold more: a flush is soon after its events, and bursts leave connections their turns. */
+/** Applies even if queues hold more, so that events are flushed soon and connections get their turns within bursts. */
 const MOST_EVENTS = 1_024;
 const MOST_BYTES = 4_194_304;
 
@@ -39,7 +39,7 @@ export interface HubParts {
  */
 export class HubSessions implements HubSessionHost {
   readonly all: Set<HubSession> = new Set();
-  /** Those of which nobody has been told yet: if one ends now, that is told later. */
+  /** Those not yet reported: if one ends now, that is reported later. */
   readonly opening: Set<HubSession> = new Set();
   readonly slices: Slices = new Slices();
   /** Clients are flushed at the latest after this many events, and after this many bytes. */
@@ -55,7 +55,7 @@ export class HubSessions implements HubSessionHost {
   /** The sessions of each view, and how many new events each view has; see broadcast/view.ts. */
   private readonly byView: Map<object, Set<HubSession>> = new Map();
   private readonly changed: Map<View<Envelope>, number> = new Map();
-  /** Since the last flush: the most events that have come for one client, and the events, and bytes, that have been published. */
+  /** Since the last flush: the most events for any one client, and the events and bytes published. */
   private most: number = 0;
   private unflushed: number = 0;
   private unflushedBytes: number = 0;
@@ -264,15 +264,15 @@ const SHARE = 16;
 /**
  * Enforces `maxQueuedBytes`: how many bytes of events may wait for one client.
  *
- * A queue grows by no more than what is published. So a client that had n bytes of its limit left need not be looked at before n
- * bytes have been published, and one whose connection has room not at all:
+ * A queue grows by no more than what is published. So a client with n bytes of its limit left need not be checked until n bytes
+ * have been published, and one whose connection has room need not be checked at all:
  *
  *     no room --> add: due in the next round --> exact size --> over the limit: expire
  *                     ^                             '--> due once the rest of its limit has been published
  *                     '---- a round: each time a 16th of the smallest limit has been published
  *
- * So an event costs one addition. A client that is behind costs one comparison per round, and one walk through its queue when it
- * is due. In return, a queue exceeds its limit by up to an eighth, and one event, before that is noticed.
+ * So an event costs one addition. A client that is behind costs one comparison per round, and one walk through its queue when
+ * it is due. In return, a queue may exceed its limit by an eighth and one event before that is noticed.
  */
 export class Backlog<S extends Backlogged> {
   private published: number = 0;
@@ -297,7 +297,7 @@ export class Backlog<S extends Backlogged> {
     this.published += bytes;
   }
 
-  /** Ends the sessions for which too much waits. Runs user code: their filters. */
+  /** Ends the sessions with too much waiting. Runs user code: their filters. */
   check(): void {
     if (this.published < this.nextRound || this.checking) return;
     this.checking = true;

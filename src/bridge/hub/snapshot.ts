@@ -89,7 +89,7 @@ export class Snapshots {
           if (bytes < SLICE_BYTES && ++looked < BATCH) continue;
         }
         if (batch.length > 0 && !(await this.send(copy, batch))) return false;
-        // A source with all objects at hand must leave the other clients their turns.
+        // A source that has all its objects at once must not keep other clients from their turns.
         await new Promise<void>((resolve) => this.settings.nextTurn(resolve));
         batch = [];
         looked = bytes = 0;
@@ -101,8 +101,8 @@ export class Snapshots {
   }
 
   /**
-   * Returns an event that clients take. A snapshot with one that they do not take fails as a whole: without it, the rest would pass
-   * for the whole state.
+   * Returns the event if clients accept it. Otherwise the whole snapshot fails: without that object, the rest would look like
+   * the whole state.
    */
   private checked(event: Envelope): Envelope {
     checkSize('an object of the snapshot', event.bytes.length, this.settings.maxEventBytes);
@@ -163,7 +163,7 @@ function iterate(objects: Objects): { iterator: Iterator<unknown> | AsyncIterato
   return { iterator: objects[Symbol.iterator](), isAsync: false };
 }
 
-/** The client is gone, so an error of its source is of no interest. */
+/** The client is gone, so an error of its source does not matter. */
 function ignore(outcome: unknown): void {
   if (outcome instanceof Promise) outcome.catch(() => {});
 }

@@ -46,7 +46,7 @@ export interface HubFailure {
    * - `admission`: a hook of the application, such as `authenticate` or `watchOptions`, or the source, when it was asked where a
    *   client continues. The client was refused with 503.
    * - `client`: a filter, a snapshot or a connection. The client was cut, or got an ERROR.
-   * - `source`: the hub's source. It is tried again.
+   * - `source`: the hub's source. The hub tries again.
    * - `telemetry`: the hub's telemetry, whose first failure is reported.
    */
   readonly during: 'admission' | 'client' | 'source' | 'telemetry';
@@ -152,7 +152,7 @@ export class Tally {
     };
   }
 
-  /** Reports what code of the application, or the source, has thrown. */
+  /** Reports an error of the application's code, or of the source. */
   failed(error: unknown, during: HubFailure['during']): void {
     const { onError } = this;
     if (onError) uncaught(() => onError(error, { during }));
@@ -174,7 +174,7 @@ export class Tally {
   }
 }
 
-/** Calls code of the application, which must not interfere with the hub and its clients. What it throws is reported as uncaught. */
+/** Calls code of the application, which must not interfere with the hub and its clients. An error is reported as uncaught. */
 function uncaught(code: () => void): void {
   try {
     code();

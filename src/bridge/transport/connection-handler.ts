@@ -80,7 +80,7 @@ class Connections<R, I> extends Serving<R, I> {
     if (!isSink(sink)) throw invalid('sink', sink, 'an object with form, opened, write, end, destroy and bufferedBytes');
     if (typeof request !== 'object' || request === null) throw invalid('request', request, 'an object');
     const pending = this.admission.admit(toCaller(request));
-    // No await without need: a client whose hooks are synchronous is served within this turn.
+    // No unnecessary await: a client whose hooks are synchronous is served within this turn.
     const verdict = pending instanceof Promise ? await pending : pending;
     if (verdict === undefined || isStatus(verdict)) return verdict;
     try {

@@ -22,7 +22,7 @@ export class FetchSink implements Sink, Outbound {
   private ending: boolean = false;
   private closed: boolean = false;
 
-  /** `isWhole`: it is a body that ends, to which nothing may be added. */
+  /** `isWhole`: the body is complete, and nothing may be added to it. */
   constructor({
     sse,
     bookmarks,

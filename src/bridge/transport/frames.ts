@@ -1,14 +1,14 @@
 /**
  * The server's end of a WebSocket (RFC 6455), for streams whose clients have nothing to say: what they send is checked, counted
- * and dropped, so a message is never kept, put together or decompressed.
+ * and dropped, so a message is never kept, assembled or decompressed.
  *
  *     socket --data--> head | mask | payload --> text: valid UTF-8?   ping: pong   close: answer, end
  *            <--whole frames, written at once-- events (by the sink), ping, pong, close
  *
  * - A message that is longer than `maxInboundBytes`, in one frame or in many, closes the connection before it has been read.
  * - `close` is emitted once, when the socket has closed. Nothing is sent after a close frame.
- * - Whoever has sent a close frame is waited for, but only for a while.
- * - Clients share their listeners, which find the WebSocket at its socket: ten thousand idle ones have no closures.
+ * - After a close frame, the connection is kept open for the client's, but only for a while.
+ * - Clients share their listeners, which find the WebSocket through its socket: ten thousand idle ones need no closures.
  */
 import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
@@ -108,7 +108,7 @@ export class Frames extends EventEmitter implements ServerWebSocket {
     this.#socket.destroy();
   }
 
-  /** Reads what has come. */
+  /** Reads what has arrived. */
   received(chunk: Uint8Array): void {
     this.#reader ??= new WebSocketReader(this.#options);
     try {
@@ -123,7 +123,7 @@ export class Frames extends EventEmitter implements ServerWebSocket {
     }
   }
 
-  /** Nothing more comes from the client. */
+  /** The client sends nothing more. */
   ended(): void {
     this.#end();
   }
@@ -145,7 +145,7 @@ export class Frames extends EventEmitter implements ServerWebSocket {
     } else this.emit('message');
   }
 
-  /** Both sides have said all: what still comes is dropped. */
+  /** Both sides are done: anything that still arrives is dropped. */
   #end(): void {
     const socket = this.#socket;
     socket.off('data', onData);
@@ -191,20 +191,20 @@ interface Frame {
 
 const NOTHING: Buffer = Buffer.alloc(0);
 
-/** Takes frames apart as they come, in any pieces. Exported for tests. Throws a {@link ProtocolViolation}. */
+/** Parses frames as they arrive, in any pieces. Exported for tests. Throws a {@link ProtocolViolation}. */
 export class WebSocketReader {
   readonly #maxBytes: number;
   readonly #compression: boolean;
   readonly #head: Uint8Array = new Uint8Array(MAX_HEAD_BYTES);
   #headBytes: number = 0;
-  /** The kind of the frame whose payload comes next, and how much of it is left. */
+  /** The kind of the frame whose payload comes next, and how much of the payload is left. */
   #kind: number = -1;
   #isFinal: boolean = false;
   #left: number = 0;
   #maskAt: number = 0;
   /** The payload of a control frame. */
   #control: Buffer = NOTHING;
-  /** Of a message of which more frames come: its kind, and its bytes so far. */
+  /** The kind of a message that has more frames to come, and its bytes so far. */
   #message: number = -1;
   #messageBytes: number = 0;
   #text: TextDecoder | undefined = undefined;
@@ -230,7 +230,7 @@ export class WebSocketReader {
     }
   }
 
-  /** The size of the head, as far as it is known. Checks its first two bytes as soon as they are there. */
+  /** The size of the head, as far as it is known. Checks its first two bytes as soon as they arrive. */
   #size(): number {
     const [first, second] = this.#head as unknown as [number, number];
     if (this.#headBytes === 2) this.#check(first, second);
@@ -250,7 +250,7 @@ export class WebSocketReader {
     } else if (kind > BINARY || (kind === CONTINUATION) !== this.#message >= 0) throw new ProtocolViolation(PROTOCOL_ERROR);
   }
 
-  /** The head is there. */
+  /** The head is complete. */
   #begin(): void {
     const [first, second] = this.#head as unknown as [number, number];
     const short = second & 0x7f;
@@ -269,7 +269,7 @@ export class WebSocketReader {
     else {
       this.#messageBytes += length;
       if (kind !== CONTINUATION) this.#message = kind;
-      // What is compressed is not looked at.
+      // Compressed text is not checked.
       if (kind === TEXT && (first & COMPRESSED) === 0) this.#text = new TextDecoder('utf-8', { fatal: true });
     }
   }
@@ -295,7 +295,7 @@ export class WebSocketReader {
     }
   }
 
-  /** The frame is there. */
+  /** The frame is complete. */
   #finish(): Frame | undefined {
     const [kind, payload] = [this.#kind, this.#control];
     this.#kind = -1;

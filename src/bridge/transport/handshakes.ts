@@ -79,8 +79,8 @@ export class Handshakes {
 const EXTENSION = 'permessage-deflate; server_no_context_takeover; client_no_context_takeover';
 
 /**
- * The offer of a client that is taken, and what it says of our window. Our compressed messages need one of the default size: a client
- * that wants a smaller one gets plain messages, which the extension allows, and may compress its own.
+ * The client's offer that is accepted, and what it says about our window. Our compressed messages need a window of the default
+ * size: a client that wants a smaller one gets plain messages, which the extension allows, and may compress its own.
  */
 function takenOffer(offers: string = ''): { readonly window: string } | undefined {
   for (const offer of offers.split(',')) {
@@ -103,7 +103,7 @@ const MAX_COMPRESSED_BYTES = 4_194_304;
 
 /**
  * One WebSocket frame per event, for clients that have negotiated permessage-deflate without context takeover. No message depends
- * on earlier ones, so each is compressed once for all clients. Short messages, and those that Node would not take, stay
+ * on earlier ones, so each is compressed once for all clients. Short messages, and those that Node would not accept, stay
  * uncompressed, as the extension allows.
  */
 export const DEFLATED_MESSAGE: Form = {
@@ -118,7 +118,7 @@ export const DEFLATED_MESSAGE: Form = {
   },
 };
 
-/** What is kept of an event that compression does not make smaller. */
+/** Kept for an event that compression does not make smaller. */
 const NO_SMALLER: Uint8Array = new Uint8Array(0);
 
 /** Returns the compressed bytes, or undefined if compression does not make the event smaller. */

@@ -1,4 +1,4 @@
-/** Answers of node:http that have been given, and whether their clients take them. */
+/** Answers given through node:http, and whether their clients take them. */
 
 import { nextTurn } from '../../watch/turn.ts';
 import { IN_BUN, type Outbound, type SharedTimer, StallGuard, type TimerMember } from './stall.ts';
@@ -9,7 +9,10 @@ export interface HttpAnswer {
   once(event: 'close', listener: () => void): unknown;
 }
 
-/** A connection, with Node's own note of the response whose turn it is. Bun and Deno have none, and take no request before that. */
+/**
+ * A connection, with Node's own note of the response whose turn it is. Bun and Deno have none, and accept no further request
+ * before that one's end.
+ */
 export interface Answering {
   readonly _httpMessage?: HttpAnswer | null;
 }
@@ -33,8 +36,8 @@ interface GuardedSocket extends Outbound, Answering {
 const guards: WeakMap<object, AnswerGuard> = new WeakMap();
 
 /**
- * Cuts a client that takes nothing of an answer for one interval of the timer. Streams of ours have a guard of their own, which
- * reports it. Does nothing in Bun, which does not show what waits.
+ * Cuts a client that takes none of an answer for one interval of the timer. Our own streams have a guard of their own, which
+ * reports it. Does nothing in Bun, which does not show how much is waiting.
  */
 export function guardAnswer(answer: WholeHttpAnswer, timer: SharedTimer | undefined): void {
   const { stream } = answer;
@@ -54,7 +57,7 @@ export function guardAnswer(answer: WholeHttpAnswer, timer: SharedTimer | undefi
 
 /**
  * The same for an answer that has been given: most have gone into the system's buffer by then, and need no guard. Calls `sent`
- * once, when that is so or the connection has closed; but not for an answer that still waits for its turn when that happens.
+ * once, when that is so or the connection has closed; but not for an answer still waiting for its turn at that time.
  */
 export function guardEnded(answer: WholeHttpAnswer, timer: SharedTimer | undefined, sent: () => void = () => {}): void {
   if (isSent(answer)) {
@@ -67,7 +70,7 @@ export function guardEnded(answer: WholeHttpAnswer, timer: SharedTimer | undefin
     isOver = true;
   };
   answer.once('close', over);
-  // Node holds some back until it has called everybody of this turn.
+  // Node holds some back until all callbacks of this turn have run.
   nextTurn(() => {
     if (isSent(answer)) over();
     else if (!isOver) guardAnswer(answer, timer);
@@ -77,7 +80,7 @@ export function guardEnded(answer: WholeHttpAnswer, timer: SharedTimer | undefin
 function isSent(answer: WholeHttpAnswer): boolean {
   const { writableLength } = (answer.stream === undefined ? answer.req.socket : answer) as Outbound;
   if (IN_BUN || answer.writableFinished) return true;
-  // One that waits for the end of a body that nobody reads has not begun.
+  // An answer that waits for the end of a body that nobody reads has not begun.
   return answer.headersSent && answer.socket !== null && writableLength === 0;
 }
 
@@ -86,7 +89,7 @@ export function unguard(answer: WholeHttpAnswer): void {
   guards.get(answer.req.socket as object)?.answers.delete(answer);
 }
 
-/** Guards the answers of one connection that have not been sent. It looks at none but ours: those of others may take their time. */
+/** Guards the answers of one connection that have not been sent. It ignores other answers, which may take their time. */
 class AnswerGuard implements TimerMember {
   readonly answers: WeakSet<object> = new WeakSet();
   private readonly socket: GuardedSocket;
@@ -108,9 +111,9 @@ class AnswerGuard implements TimerMember {
 /**
  * A connection of node:http that carries a watch carries nothing else until that response is over.
  *
- * Node handles all requests of a pipeline at once, and holds each response until those before it are sent. Behind a watch that is
- * never: 64 KB of small requests hold 6 MB. Node then also stops to read that connection, and does not notice when it closes.
- * HTTP allows a server to close a connection with unanswered requests; their client repeats them on another one.
+ * Node handles all requests of a pipeline at once, and holds each response until those before it are sent. Behind a watch they
+ * never are: 64 KB of small requests hold 6 MB. Node then also stops reading that connection, and does not notice when it
+ * closes. HTTP allows a server to close a connection with unanswered requests; their client repeats them on another one.
  */
 /** The used part of a response. HTTP/2, Bun and Deno have no parser, and Bun does not accept pipelined requests. */
 export interface Claimable {
@@ -173,7 +176,7 @@ function release(this: Claimed): void {
   const claim = this[CLAIM];
   if (claim === undefined) return;
   const { parser, original, follower } = claim;
-  // By then the parser may serve another connection.
+  // The parser may already serve another connection.
   if (parser[CLAIM] === claim) {
     parser[CLAIM] = undefined;
     if (parser.onIncoming === refuse) parser.onIncoming = original;

@@ -62,8 +62,8 @@ export interface Beginning {
  * Returns what precedes the first event. An event stream tells its client when to reconnect, and from which version, so that it
  * can resume even if it is cut off before its first event.
  *
- * Firefox does not resolve `fetch` before the first byte of the body. The client of a quiet stream would take the server for
- * dead, so a client that asks for BOOKMARKs gets one space, which JSON allows.
+ * Firefox does not resolve `fetch` before the first byte of the body. The client of a quiet stream would think the server dead,
+ * so a client that asks for BOOKMARKs gets one space, which JSON allows.
  */
 export function toPreface({ sse, bookmarks }: Beginning, version: string | undefined): string {
   if (!sse) return bookmarks ? ' ' : '';
@@ -119,7 +119,7 @@ export interface Subprotocols {
   readonly protocols: readonly string[];
   /** The bearer token. */
   readonly token: string | undefined;
-  /** Why the client is to be refused with 400. Never contains the token. */
+  /** Why the client must be refused with 400. Never contains the token. */
   readonly fault: string | undefined;
 }
 
@@ -140,7 +140,7 @@ export function readSubprotocols(header: string | null | undefined): Subprotocol
   return { protocols, token: fault === undefined ? token : undefined, fault };
 }
 
-/** Returns undefined for what is not a token. */
+/** Returns undefined if it is not a token. */
 function decoded(text: string): string | undefined {
   if (!/^[A-Za-z0-9_-]+$/.test(text)) return undefined;
   try {
@@ -159,8 +159,8 @@ interface Headers {
 }
 
 /**
- * Moves a token from the subprotocols to where `authenticate` looks for it, unless there is one. Returns why the client is to be
- * refused, if it is; even then, what is left of the subprotocols may be echoed.
+ * Moves a token from the subprotocols to where `authenticate` looks for it, unless there is one already. Returns why the client
+ * must be refused, if so; even then, the remaining subprotocols may be echoed.
  */
 export function takeToken(headers: Headers): string | undefined {
   const { 'sec-websocket-protocol': header } = headers;

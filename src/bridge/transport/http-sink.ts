@@ -145,7 +145,7 @@ export class HttpSink implements Sink {
   end(how: Ending, retryMs: number | undefined): void {
     const { sse, direct } = this.writeMode;
     if (sse && retryMs !== undefined) this.stream.write(toBytes(`retry: ${retryMs}\n\n`, this.form));
-    // Omits the last chunk, so that the client does not take this for the end of the stream.
+    // Omits the last chunk, so that the client does not mistake this for the end of the stream.
     if (direct && how === 'goingAway') this.stream.destroySoon?.();
     else this.response.end();
   }

@@ -50,7 +50,7 @@ export class Serving<R, I> {
     if (channel !== undefined) publishNotices(hub as Hub, channel);
   }
 
-  /** Counts a request that came before an earlier one of its connection was answered. It gets no answer. */
+  /** Counts a request that arrived before an earlier one on its connection was answered. It gets no answer. */
   refusePipelined(address: string): void {
     this.core.refuse({ reason: 'pipelined', status: PIPELINED, address });
   }
@@ -70,17 +70,17 @@ export class HttpServing<R, I> extends Serving<R, I> {
     this.headers = Object.fromEntries(Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]));
   }
 
-  /** The caller as the hub decides on it: who admits other origins by a header of its own has decided already. */
+  /** The caller as the hub judges it: an application that admits other origins with a header of its own has already decided. */
   whoAsks<C extends Caller<R>>(caller: C, isDecided: boolean = ALLOW_ORIGIN in this.headers): C {
     return isDecided ? { ...caller, origin: undefined, site: undefined } : caller;
   }
 
-  /** Whether a browser asks what a page may do. */
+  /** Whether this is a browser's preflight request. */
   isPreflight(caller: Caller<R>, method: string | undefined): boolean {
     return method === 'OPTIONS' && caller.origin !== undefined && this.admission.allows(caller);
   }
 
-  /** Refuses every method but GET and HEAD, and what wants to be a WebSocket: the key is present only in real ones. */
+  /** Refuses every method but GET and HEAD, and WebSocket requests: only real ones have the key. */
   refusalOf(
     method: string | undefined,
     { address, key, upgrade }: { address: string; key: string | null | undefined; upgrade: string | null | undefined },

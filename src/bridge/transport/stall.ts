@@ -54,7 +54,7 @@ export interface Outbound {
    * Bytes ever written, including those that wait. Unknown for a stream that is not a socket; the session's count is then used.
    */
   readonly bytesWritten?: number | undefined;
-  /** What is left of the current write. Node's own socket timer reads this, because no public property has it. */
+  /** What is left of the current write. No public property has it; Node's own socket timer reads this one, too. */
   readonly _handle?: { readonly writeQueueSize?: number } | null;
 }
 
@@ -78,8 +78,8 @@ interface Guarded {
 
 /**
  * Cuts a client that takes nothing for one interval of its timer while bytes wait for it; at the latest a quarter later. Only
- * outbound progress counts. A socket's timeout restarts with every byte that comes in, so a client that sends and does not read
- * could stay for ever.
+ * outbound progress counts. A socket's timeout restarts with every byte that comes in, so a client that sends but does not read
+ * could stay forever.
  */
 export class StallGuard implements TimerMember {
   private readonly session: Guarded;
@@ -108,7 +108,7 @@ export class StallGuard implements TimerMember {
   }
 }
 
-/** Guards a session for as long as it lasts. Without a timer, it does nothing. */
+/** Guards a session until it ends. Without a timer, it does nothing. */
 export function guardStalls(session: Served, outbound: Outbound, timer: SharedTimer | undefined): void {
   if (timer === undefined) return;
   session.whenOver(new StallGuard(session, outbound, timer));

@@ -1,19 +1,20 @@
 /**
  * Bodies that nobody reads.
  *
- * Closing a connection whose client is still sending resets it, and a reset takes away what the client's system has received but the
- * client has not read yet: our answer. So an answer is sent whole, and what is left of the body decides about the connection:
+ * Closing a connection whose client is still sending resets it, and a reset discards what the client's system has received but
+ * the client has not read yet: our answer. So the whole answer is sent, and what is left of the body decides what happens to
+ * the connection:
  *
  *     nothing, or a small rest    is read and dropped, and the connection goes on; unless the rest takes too long
  *     more than that              the answer says that the connection closes, which it does once the client has sent its body or
  *                                 closed, within limits
- *     nobody has said how much    the answer waits a moment for the end, and one of the two follows
+ *     of unknown length           the answer waits a moment for the end, and one of the two follows
  */
 import { type Clock, upkeepClock } from '../../watch/clock.ts';
 
 /** Bytes of a body that are read and dropped. A request for a watch has none; a stream of tiny chunks would only cost time. */
 const MAX_BODY_BYTES = 65_536;
-/** How long a client that is still sending has for that, and for reading its answer. */
+/** How long a client may go on sending, and may take to read its answer. */
 const LINGER_MS = 5_000;
 /** How long an answer waits for the end of a body without a length. */
 const HOLD_MS = 1_000;
@@ -35,7 +36,7 @@ export interface WithBody {
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
 }
 
-/** The used part of a request that is answered before its body has come. */
+/** The used part of a request that is answered before its body has arrived. */
 interface Unread extends WithBody {
   readonly complete: boolean;
   readonly readableEnded?: boolean;
@@ -71,7 +72,7 @@ interface WholeBody {
 export function endUnread(request: Unread, response: WholeResponse, answer: WholeBody): void {
   // Streams of HTTP/2 are closed one by one, without a reset.
   const isRead = request.complete === true || request.readableEnded === true;
-  // However long it was, nothing follows that would have to be counted.
+  // However long it was, nothing follows that must be counted.
   if (isRead && request.stream === undefined) {
     request.resume();
     finish(response, answer);
@@ -112,7 +113,7 @@ function hold(request: Unread, response: WholeResponse, answer: WholeBody): void
   drop(request, close);
 }
 
-/** Calls back once: when the body has come, or its connection has closed, which a request that has been answered does not tell. */
+/** Calls back once: when the body has arrived, or its connection has closed, which an answered request does not report. */
 function whenOver(request: Unread, over: (isWhole: boolean) => void): void {
   const { socket } = request;
   const onClose = (): void => over(false);
@@ -123,7 +124,7 @@ function whenOver(request: Unread, over: (isWhole: boolean) => void): void {
   });
 }
 
-/** Answers a client that goes on to send. Nothing can follow on its connection, so the answer says that it is closed. */
+/** Answers a client that keeps sending. Nothing can follow on its connection, so the answer says that it closes. */
 function linger(request: Unread, response: WholeResponse, answer: WholeBody): void {
   const { begin, body, clock } = answer;
   response.shouldKeepAlive = false;
@@ -143,7 +144,7 @@ function linger(request: Unread, response: WholeResponse, answer: WholeBody): vo
   };
   request.once('end', end);
   response.once('close', cancel);
-  // What is left waits in the client, which has its answer.
+  // The rest stays in the client, which has its answer.
   drop(request, () => request.pause());
 }
 

@@ -30,9 +30,9 @@ export function attachHandler(server: Server, handler: UpgradeHandler): () => vo
 }
 
 /**
- * The handlers attached to a server. An accepted request must not reach other listeners. Many of them answer or destroy all that is
- * not for them: `ws` servers that are given a server (graphql-ws), NestJS, Fastify, and Socket.IO after a second. Listeners cannot
- * withhold an event from each other, so `emit` of this server does.
+ * The handlers attached to a server. An accepted request must not reach other listeners. Many of them answer or destroy
+ * everything that is not for them: `ws` servers that are given a server (graphql-ws), NestJS, Fastify, and Socket.IO after a
+ * second. Listeners cannot withhold an event from each other, so `emit` of this server does.
  */
 class ServerUpgrades {
   private readonly server: Server;
@@ -63,7 +63,7 @@ class ServerUpgrades {
       }
       return emit.call(server, name, ...args);
     }) as Server['emit'];
-    // Node drops requests for an upgrade that nobody listens to.
+    // Node drops upgrade requests if nothing listens for them.
     const refuse: Refuser = (_request, socket) => {
       const listeners = server.listeners('upgrade') as Refuser[];
       if (listeners[0] === refuse && listeners.every((each) => each[REFUSES])) refuseUpgrade(socket, NO_WEBSOCKET);
@@ -90,7 +90,7 @@ export function pathOf(target: string = ''): string {
 /** `close` follows. */
 function ignore(): void {}
 
-/** How long a client may take for the answers before an upgrade, and for a refusal of it. */
+/** How long a client may take to receive the answers before an upgrade, and to receive its refusal. */
 const TAKE_MS = 5_000;
 
 /** What happens to a request for an upgrade that comes too early. */
@@ -107,8 +107,9 @@ interface TooEarly {
  *                       --> ended, not sent yet:   when they have been sent, but only for a while
  *                       --> not ended:             never, and the connection is closed
  *
- * Node passes on a request for an upgrade as soon as it has read it. An answer would then be taken for an earlier one, and the
- * earlier ones would end up inside a WebSocket. Node no longer watches the connection either: it has no time limit but ours.
+ * Node passes on a request for an upgrade as soon as it has read it. The client would take the answer for that of an earlier
+ * request, and the earlier ones would end up inside a WebSocket. Node no longer watches the connection either: it has no time
+ * limit but ours.
  */
 export function afterAnswers(socket: Duplex, next: () => void, { cut, clock = systemClock }: TooEarly = {}): void {
   const due = (): HttpAnswer | null | undefined => (socket as Answering)._httpMessage;
@@ -162,7 +163,7 @@ interface UpgradeAnswer {
   readonly headers?: readonly string[];
 }
 
-/** Answers an upgrade request, and closes the connection: when the answer has been sent, or its client does not take it. */
+/** Answers an upgrade request, and closes the connection once the answer has been sent or its client does not take it. */
 export function answerUpgrade(
   socket: Duplex,
   { code, type, body, headers = [] }: UpgradeAnswer,
@@ -189,8 +190,8 @@ export function answerUpgrade(
 }
 
 /**
- * An upgrade request that waits for the application's decision. A socket that nobody reads does not report its end. So this reads
- * it, and keeps early bytes for the WebSocket.
+ * An upgrade request that waits for the application's decision. An unread socket does not report its end. So this reads it, and
+ * keeps early bytes for the WebSocket.
  */
 export class WaitingUpgrade {
   private readonly socket: Duplex;
@@ -234,13 +235,13 @@ export class WaitingUpgrade {
 
 /** Options of {@link limitConnections}. */
 interface ConnectionOptions {
-  /** Gets those that are open. Default: a set of its own. */
+  /** Filled with the open sockets. Default: a set of its own. */
   readonly sockets?: Set<Socket>;
   /** Called for each connection that is closed at once. */
   readonly drop?: (address: string) => void;
 }
 
-/** Closes connections beyond a limit. Returns those that are open: a server's own ways to close them leave some out. */
+/** Closes connections beyond a limit. Returns the open ones, because a server's own methods to close them miss some. */
 export function limitConnections(
   server: TcpServer,
   limits: { readonly maxClients: number; readonly maxClientsPerAddress: number },

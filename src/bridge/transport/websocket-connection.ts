@@ -17,12 +17,12 @@ export interface WebSocketConnection {
 }
 
 const OPEN = 1;
-/** How long a client may take to answer a close, once nothing is on the way to it any more. */
+/** How long a client may take to answer a close, once nothing is on its way to it. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
 /**
- * Writes to one WebSocket, which does control frames and closing. Data frames are written directly to the socket, in slices. Both
- * write whole frames synchronously, so frames never interleave.
+ * Writes to one WebSocket, which handles control frames and closing. Data frames are written directly to the socket, in slices.
+ * Both write whole frames synchronously, so frames never interleave.
  */
 export class WebSocketSink implements Sink, TimerMember {
   readonly form: Form;
@@ -122,8 +122,8 @@ export class WebSocketSink implements Sink, TimerMember {
   }
 
   /**
-   * A client that never answers would hold up everything that waits for its end, such as a shutdown. One that still reads is
-   * waited for.
+   * A client that never answers would hold up everything that waits for its end, such as a shutdown. A client that still reads
+   * gets more time.
    */
   private awaitClose(): void {
     const { session, socket } = this;
@@ -217,7 +217,7 @@ export class InboundGuard {
 
   /** Counts what has arrived. */
   count(bytes: number, messages: number): void {
-    if (this.isCut) return; // a listener of the same bytes
+    if (this.isCut) return; // another listener got the same bytes
     const { maxInboundBytesPerSecond, maxInboundMessagesPerSecond, clock } = this.limits;
     const now = clock.now();
     if (now - this.since >= SECOND_MS) {

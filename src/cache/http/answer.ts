@@ -33,8 +33,8 @@ const REASONS: Readonly<Record<number, string>> = {
 type ResponseHead = Pick<Response, 'status' | 'headers'> & { readonly type?: Response['type'] };
 
 /**
- * The error of a refusal: the Status in its body or, if it has none, one that is made from the response's code. Then the text of
- * the body, which may be the page of a proxy, is the `cause` of the error, and its beginning among the causes in the Status.
+ * The error of a refusal: the Status in its body or, if it has none, one made from the response's code. In that case the text
+ * of the body, perhaps a proxy's page, is the `cause` of the error, and its beginning is among the causes in the Status.
  */
 export function toRefused(response: ResponseHead, body: string, url?: URL): WatchError {
   const { status, headers } = response;
@@ -60,7 +60,7 @@ function redirectOf({ status, headers, type }: ResponseHead, url?: URL): string 
   return to || type === 'opaqueredirect' ? `the server redirects${to || ''}, which is not followed` : undefined;
 }
 
-/** A URL without what may be secret: user, password, query. */
+/** A URL without the parts that may be secret: user, password, query. */
 export function shownUrl({ origin, pathname }: URL): string {
   return origin + pathname;
 }
@@ -103,7 +103,7 @@ function unreadable(what: string, cause?: unknown): WatchError {
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The `kind` and the `apiVersion` that a list says for all its items; events have them. Undefined: it says none. */
+/** The `kind` and `apiVersion` that a list gives for all its items; events have their own. Undefined: it gives none. */
 interface ItemType {
   readonly kind: string;
   readonly apiVersion: unknown;
@@ -114,7 +114,7 @@ function itemTypeOf({ kind, apiVersion }: JsonObject): ItemType | undefined {
   return isTyped ? { kind: kind.slice(0, -'List'.length), apiVersion } : undefined;
 }
 
-/** An item of a list, with what the list says for all of them. */
+/** An item of a list, with the members that the list gives for all items. */
 function toItem(item: unknown, type: ItemType | undefined): JsonObject {
   if (!isRecord(item)) throw unreadable('the list has an item that is not an object');
   if (type && item.kind === undefined && item.apiVersion === undefined) Object.assign(item, type);
@@ -122,8 +122,8 @@ function toItem(item: unknown, type: ItemType | undefined): JsonObject {
 }
 
 /**
- * Reads a list that comes in parts, item by item. With `prepare`, only what that returns of an item is held; unless the list says
- * what its items are after them, which no server of Kubernetes does: then they are prepared at the end.
+ * Reads a list that comes in parts, item by item. With `prepare`, only its results are held; but if the list gives the type of
+ * its items after them, which no Kubernetes server does, they are prepared at the end.
  */
 export class ListParts<T> {
   readonly #reader: ListReader;
@@ -209,8 +209,8 @@ function orUnreadable<R>(what: string, read: () => R): R {
 const TYPES: readonly ObjectEvent<unknown>['type'][] = [...CHANGES, 'BOOKMARK', 'ERROR'];
 
 /**
- * Decodes the events of a watch. A Status that stands where an event should is an ERROR. Anything but an event of Kubernetes is
- * refused with INVALID_FRAME. Parts that are the same in an object that is already stored are reused.
+ * Decodes the events of a watch. A Status in place of an event is an ERROR. Anything but an event of Kubernetes is refused with
+ * INVALID_FRAME. Parts that are the same in an object that is already stored are reused.
  */
 export function eventCodec<T>(stored?: ObjectLookup): Codec<ObjectEvent<T>> {
   const json = jsonCodec<ObjectEvent<unknown>>({ types: TYPES });

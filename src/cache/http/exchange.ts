@@ -13,7 +13,7 @@ import { callable, isWatchError, WatchError, wholeNumber } from '../../watch/err
 import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
 import { checkType, shownUrl, toRefused } from './answer.ts';
 
-/** What a request asks for, besides its URL. Default: a GET of JSON. */
+/** What a request asks for, in addition to its URL. Default: a GET of JSON. */
 export interface RequestSpec {
   readonly method?: string;
   readonly body?: string;
@@ -97,8 +97,8 @@ export class Exchange {
   }
 
   /**
-   * Reads the whole body as text. That of a refusal may break off, or be in a coding that cannot be read: the code has come by then,
-   * and an error of the network in its place would say that the server cannot be reached.
+   * Reads the whole body as text. That of a refusal may break off, or have an unreadable encoding: its code has arrived by
+   * then, and a network error instead would say that the server cannot be reached.
    */
   async text(response: Response, limit: Limit): Promise<string> {
     const utf8 = new TextDecoder();
@@ -161,7 +161,7 @@ export function named(error: unknown, url: URL, signal: AbortSignal | undefined)
   );
 }
 
-// What every request over `fetch` has in common, whatever it asks for: options, the check of the answer, and limits.
+// Shared by all requests over `fetch`: options, the check of the answer, and limits.
 
 /** Options of {@link createListWatcher}. */
 export interface ListWatcherOptions {
@@ -181,8 +181,8 @@ export interface ListWatcherOptions {
   /** The longest event of a watch, in bytes; default 16 MiB (16,777,216). A longer one ends the watch with an ERROR with code 413. */
   readonly maxFrameBytes?: number | undefined;
   /**
-   * How long a server may be silent before it answers, and in the middle of a list, in milliseconds; default 60,000. 0: for ever.
-   * An open watch may be silent for ever.
+   * How long a server may be silent before it answers, and in the middle of a list, in milliseconds; default 60,000. 0:
+   * forever. An open watch may be silent forever.
    */
   readonly responseTimeoutMs?: number | undefined;
   /** Source of time, for tests. */
@@ -192,7 +192,7 @@ export interface ListWatcherOptions {
 const MAX_LIST_BYTES = 268_435_456;
 const MAX_FRAME_BYTES = 16_777_216;
 const RESPONSE_TIMEOUT_MS = 60_000;
-/** The rest of a longer refusal is of no interest. */
+/** The rest of a longer refusal is dropped. */
 const MAX_REFUSAL_BYTES = 65_536;
 
 /** What is needed to make requests and to read their answers. */
@@ -219,7 +219,7 @@ export function toHttpSettings(options: ListWatcherOptions): HttpSettings {
   };
 }
 
-/** Sends a request, and resolves with a response of JSON. Any answer but success rejects with what the server says. */
+/** Sends a request, and resolves with a response of JSON. Any other answer rejects with the server's error. */
 export async function accepted(exchange: Exchange, url: URL, question?: RequestSpec): Promise<Response> {
   const response = await exchange.send(url, question);
   // A list and a watch are answered with 200 only; a write may be answered with 201 or 202.
@@ -233,7 +233,7 @@ export async function accepted(exchange: Exchange, url: URL, question?: RequestS
 interface Limit {
   readonly what: string;
   readonly bytes: number;
-  /** The option that says so. Absent: the rest of a longer one is of no interest. */
+  /** The option that sets it. Absent: the rest of a longer answer is dropped. */
   readonly option?: 'maxListBytes' | 'maxFrameBytes';
 }
 

@@ -1,7 +1,7 @@
 /**
  * Reads a list as it arrives, item by item. A server without pages sends 10,000 objects in one response; as text, that would be
- * in memory twice, in pieces and as a whole, besides the objects. It works on bytes, because text that is decoded piece by piece
- * may take two bytes per character, and twice as long to parse.
+ * in memory twice, in pieces and as a whole, in addition to the objects. It works on bytes, because text that is decoded piece
+ * by piece may take two bytes per character, and twice as long to parse.
  *
  *     {"kind":"PodList","metadata":{...},"items":[{...},{...},{...}],"more":1}
  *     '------------------ frame ----------------' '---' '---' '---' '- frame -'
@@ -43,7 +43,7 @@ const DEEPER: Int8Array = new Int8Array(256);
 DEEPER[OPEN_ARRAY] = DEEPER[OPEN_OBJECT] = 1;
 DEEPER[CLOSE_ARRAY] = DEEPER[CLOSE_OBJECT] = -1;
 
-/** Called with each item as it comes, and with what comes before the items; the result takes the place of the item. */
+/** Called with each item as it arrives, and with what precedes the items; the result replaces the item. */
 type EachItem = (item: unknown, head: () => object) => unknown;
 
 /** Reads a list from parts of its text. See the top of this file. */
@@ -57,7 +57,7 @@ export class ListReader {
   #depth: number = 0;
   #inText: boolean = false;
   #escaped: boolean = false;
-  /** How much of the name the current text is so far; NaN if it is another text. */
+  /** How much of the name the current text matches so far; NaN if it is a different text. */
   #matched: number = Number.NaN;
   /** The byte that must come next for the array of items to begin. */
   #due: number | undefined;
@@ -162,7 +162,7 @@ export class ListReader {
     return length;
   }
 
-  /** What comes before the items, which it ends with. Throws a SyntaxError if that is not JSON. */
+  /** What precedes the items. Throws a SyntaxError if that is not JSON. */
   readonly #readHead = (): object => JSON.parse(`${UTF8.decode(joined(this.#frame))}}`) as object;
 
   #take(rest: Uint8Array, isLast: boolean): void {

@@ -24,7 +24,7 @@ import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OB
 const [ZERO, NINE, DOT, UPPER_E, LOWER_E] = [0x30, 0x39, 0x2e, 0x45, 0x65];
 /** Deeper values are left to `JSON.parse`, which does not run out of stack. */
 const MAX_DEPTH = 100;
-/** Texts up to this length are read without `JSON.parse`, which needs longer to begin. */
+/** Texts up to this length are read without `JSON.parse`, which takes longer to start. */
 const SHORT = 100;
 /** Integers with at most this many digits are exact. */
 const MAX_DIGITS = 15;
@@ -74,7 +74,7 @@ export class Reparser {
     }
     this.skip();
     const text = UTF8.decode(this.#bytes.subarray(from, this.at));
-    // With what it stands in, it may be nested too deep: the decoder knows.
+    // Together with its parents, it may be nested too deep: the decoder decides.
     if (isTooDeep(text, MOST_LEVELS - MAX_DEPTH - 2)) throw UNUSUAL;
     return JSON.parse(text);
   }
@@ -151,7 +151,7 @@ export class Reparser {
     this.at = at;
   }
 
-  /** Passes this text, if it stands here, in ASCII. Most of the time is spent here. */
+  /** Passes this text, if it is here, in ASCII. Most of the time is spent in this method. */
   #isText(known: string): boolean {
     const bytes = this.#bytes;
     const from = this.at + 1;
@@ -193,7 +193,7 @@ export class Reparser {
     return true;
   }
 
-  /** Where the text that stands here ends, if it has no escapes and is ASCII; otherwise NaN. */
+  /** Where the text at this place ends, if it is ASCII without escapes; otherwise NaN. */
   #plainEnd(): number {
     const bytes = this.#bytes;
     if (bytes[this.at] !== QUOTE) return Number.NaN;
@@ -269,7 +269,7 @@ export class Reparser {
 
   /**
    * Other names, or another order: members with the same name may still be the same. Continues where the names began to differ:
-   * to read the object again on each level would double the work from level to level.
+   * reading the object again would double the work with each level.
    */
   #rest(made: Members, known: Members, depth: number): unknown {
     do {

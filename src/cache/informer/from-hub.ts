@@ -61,7 +61,7 @@ class HubListWatcher<T> implements ListWatcher<T> {
 
   async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
     const { resourceVersion, sendInitialEvents, labelSelector, fieldSelector, signal } = options;
-    // If a part was asked for, everything would be mistaken for that part.
+    // If only a part was asked for, everything would be mistaken for that part.
     const selector = labelSelector || fieldSelector;
     if (selector) throw refusal(400, 'BadRequest', `a hub knows no selectors, and cannot select ${JSON.stringify(selector)}`);
     const resumes = !sendInitialEvents && !!resourceVersion && resourceVersion !== '0';
@@ -78,7 +78,7 @@ class HubListWatcher<T> implements ListWatcher<T> {
       else if (event.type !== 'BOOKMARK') {
         // The objects of a snapshot have no version, and live events come after it.
         if (initial && beside !== undefined) throw refusal(405, 'MethodNotAllowed', 'the hub has no snapshot');
-        // Says that the version is not that of the object.
+        // The empty version says that it is not that of the object.
         if (beside === undefined) return { ...event, resourceVersion: '' } as ObjectEvent<T>;
       }
       return event as ObjectEvent<T>;
@@ -97,7 +97,7 @@ class HubListWatcher<T> implements ListWatcher<T> {
     };
     const watch = this.#connect({
       ...options,
-      // A `connect` that does not read it does not pass it on, and so would never report a state.
+      // A `connect` that does not read it does not pass it on, so it would never report a state.
       get onStateChange() {
         isPassedOn = true;
         return onStateChange;
@@ -113,8 +113,8 @@ class HubListWatcher<T> implements ListWatcher<T> {
 }
 
 /**
- * A 503 is how a client says that its connection broke, or could not be made. The version is still good: with a time to come
- * back, a reflector resumes there, and does not read the whole snapshot again.
+ * A client reports a 503 when its connection broke, or could not be made. The version is still good: if the Status says when to
+ * come back, a reflector resumes there instead of reading the whole snapshot again.
  */
 function resumable(status: Status): Status {
   return status.code === 503 ? { ...status, details: { retryAfterSeconds: 1, ...status.details } } : status;

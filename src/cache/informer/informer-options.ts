@@ -46,9 +46,9 @@ export interface HandlerOptions<T> {
   readonly overflow?: HandlerOverflow | undefined;
   /**
    * Number of changes that it may be behind; a whole number >= 1. Default: as many as there are objects with `coalesce`, otherwise
-   * 1,000. With `coalesce`, a handler with more changed objects than that is ended, as with `disconnect`. One that is added before the
-   * first list needs room for it and for its end, which counts as one more; one that is added later has room for the state with which it
-   * begins.
+   * 1,000. With `coalesce`, a handler with more changed objects than that is ended, as with `disconnect`. A handler added
+   * before the first list needs room for the list and its end, which counts as one more; a handler added later gets room for
+   * the state with which it begins.
    */
   readonly capacity?: number | undefined;
   /**
@@ -111,8 +111,8 @@ export interface HandlerFailure<T> {
 }
 
 /**
- * `keyOf`, `transform` or an index function has thrown for an object, or has returned what it must not. Its previous state, if there was
- * one, stays, unless the source has been restored from a copy since.
+ * `keyOf`, `transform` or an index function has thrown for an object, or has returned an invalid value. Its previous state, if
+ * there was one, stays, unless the source has been restored from a copy since.
  */
 export interface ObjectFailure<T> {
   readonly kind: 'object';
@@ -129,11 +129,12 @@ export interface InformerOptions<T, Name extends string = string>
   /** The indexes of its store. More can be added later. */
   readonly indexers?: Indexers<T, Name> | undefined;
   /**
-   * Called once for each object as soon as it has come; the result is stored instead, for example without the fields that nobody
-   * needs. So the first list needs no more memory than what is kept of it. It must return an object, and no promise: to leave objects
-   * out, use selectors, or the `filter` of a handler. It should keep the name and the namespace, which handlers make keys from (the
-   * store's key is that of the original object), `uid` and `resourceVersion`, which identify an object's state, and the labels that
-   * selectors use. It must not change its argument, which may be shared: a storage in the same process would keep the change.
+   * Called once for each object as soon as it has arrived; the result is stored instead, for example without fields that nobody
+   * needs. So the first list needs no more memory than what is kept of it. It must return an object, not a promise: to leave
+   * objects out, use selectors, or the `filter` of a handler. It should keep the name and the namespace, which handlers make
+   * keys from (the store's key is that of the original object), `uid` and `resourceVersion`, which identify an object's state,
+   * and the labels that selectors use. It must not change its argument, which may be shared: a storage in the same process
+   * would keep the change.
    */
   readonly transform?: ((object: T) => T) | undefined;
   /** The key of an object; default: namespace and name. */
@@ -150,8 +151,8 @@ export interface InformerOptions<T, Name extends string = string>
 /** How an informer stops. */
 export interface StopOptions {
   /**
-   * How long to wait for calls of handlers that have not returned, in milliseconds; default 0: until they have. Nothing ends such a
-   * call: it is only no longer waited for.
+   * How long to wait for calls of handlers that have not returned, in milliseconds; default 0: until they have. After that,
+   * such a call goes on, but is no longer waited for.
    */
   readonly timeoutMs?: number | undefined;
 }

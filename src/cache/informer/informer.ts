@@ -30,7 +30,7 @@ import { Latch, Registration } from './registration.ts';
 
 const HANDLER = ['onAdd', 'onUpdate', 'onDelete'] as const;
 const HANDLER_OPTIONS = ['resyncMs', 'filter', 'overflow', 'capacity', 'onGap'] as const;
-/** Written down, because it is smaller so; test/lists.test.ts compares it with the rules of the policies. */
+/** A literal list, because it is smaller; test/lists.test.ts compares it with the rules of the policies. */
 export const HANDLER_OVERFLOWS: readonly HandlerOverflow[] = ['drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
 const WATCH_OPTIONS = ['labelSelector', 'signal', 'filter', 'overflow', 'capacity', 'onGap'] as const;
 
@@ -61,16 +61,16 @@ export class Informer<T, Name extends string = string> {
   readonly #onError: InformerOptions<T>['onError'];
   readonly #listeners: Set<(error: unknown) => void> = new Set();
   readonly #stateListeners: Set<() => void> = new Set();
-  /** Without `onError`: of handlers and objects, and of the source. */
+  /** Used without `onError`: one for handlers and objects, one for the source. */
   readonly #failures: Failures;
   readonly #reports: SourceReports;
   readonly #resyncMs: number;
-  /** When which handler gets every object again, once it runs: a period after it was added, or has got them. */
+  /** When each handler gets every object again, once the informer runs: one period after it was added, or last got them. */
   readonly #resyncs: Timetable<Registration<T>>;
   readonly #versions: Versions;
   readonly #synced: Latch = new Latch();
   readonly #stopping: AbortController = new AbortController();
-  /** Those whose last call has not returned. */
+  /** The handlers whose last call has not returned. */
   readonly #handlers: Set<Registration<T>> = new Set();
   #failure: { readonly error: unknown } | undefined;
   #ran: boolean = false;
@@ -140,7 +140,8 @@ export class Informer<T, Name extends string = string> {
    * a handler is left. May be called only once; resolves at once if `stop` was called before. Rejects with what `onError` or
    * `onStateChange` throws.
    *
-   * @throws {WatchError} (rejects) INVALID_ARGUMENT if it was called before; TIMEOUT as `stop`, but after what was thrown.
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT if it was called before; TIMEOUT as for `stop`, unless something was thrown
+   * before.
    */
   async run(signal?: AbortSignal, options: StopOptions = {}): Promise<void> {
     limitOf(options);
@@ -215,8 +216,8 @@ export class Informer<T, Name extends string = string> {
   }
 
   /**
-   * Calls a function with each failure of the source or of an object, besides `onError`. Without `onError`, what somebody listens to
-   * is not printed. Returns a function that ends this. Upstream: `SetWatchErrorHandler`.
+   * Calls a function with each failure of the source or of an object, in addition to `onError`. Without `onError`, failures
+   * that have a listener are not printed. Returns a function that removes the listener. Upstream: `SetWatchErrorHandler`.
    */
   addErrorListener(listener: (error: unknown) => void): () => void {
     const own = (error: unknown): void => listener(error);
@@ -225,8 +226,8 @@ export class Informer<T, Name extends string = string> {
   }
 
   /**
-   * Calls a function after each change of `state`, besides `onStateChange`. If it throws, `run` ends, and rejects with that error.
-   * Returns a function that ends this.
+   * Calls a function after each change of `state`, in addition to `onStateChange`. If it throws, `run` ends, and rejects with
+   * that error. Returns a function that removes the listener.
    */
   addStateListener(listener: () => void): () => void {
     const own = (): void => listener();
@@ -275,7 +276,7 @@ export class Informer<T, Name extends string = string> {
     if (registration.resync()) this.#live.wake(registration);
   }
 
-  /** What it throws ends the run, as the reflector sees to. */
+  /** An error that it throws ends the run; the reflector takes care of that. */
   #sourceFailed(error: unknown, failure: ReflectorFailure): void {
     for (const listener of this.#listeners) listener(error);
     if (this.#onError) this.#onError(error, failure);

@@ -9,17 +9,17 @@
  *                         v            no user code from here on
  *        state: set, drop ----> log: one change each ----> handlers, watches: each has a cursor in the log
  *
- * A reader that joins gets the state as ADDED, a BOOKMARK that ends it, and from then on the log: taken in one step, so there is
- * no gap between the two, and nothing comes twice.
+ * A reader that joins gets the state as ADDED, a BOOKMARK that ends it, and from then on the log: taken in one step, so nothing
+ * is missed or repeated between the two.
  *
  * Upstream has a queue between reflector and store (RealFIFO), because they run at the same time and share a lock. Here a write
- * is one step, so what that queue is for comes for free: one order over all objects, and a list that replaces the state in one
- * go. Nothing is queued before the store; after it, each reader's queue is bounded by its own policy.
+ * is one step, so what that queue provides comes for free: one order over all objects, and a list that replaces the state at
+ * once. Nothing is queued before the store; after it, each reader's queue is bounded by its own policy.
  *
  * Invariants
  * - The state at version v is what the source had at v, except for objects that user code has refused; those are reported.
  * - Folding the log from nothing gives the state; up to any change in its middle, the state at that change.
- * - Each write publishes, before it returns, exactly the changes that it made: those of a list in one go, deletions first.
+ * - Each write publishes, before it returns, exactly the changes that it made: those of a list at once, deletions first.
  * - An object of the same uid and version as the stored one is not a change. The stored one stays, so a list without changes
  *   calls no handler, and keeps every reference.
  */
@@ -50,7 +50,7 @@ import {
 interface LiveStoreHost<T> {
   /** User code has refused an object. */
   onRefused(error: unknown, object: T): void;
-  /** The version has moved, as it does with the first list. */
+  /** The version has moved, for example with the first list. */
   onVersion(): void;
 }
 
@@ -61,7 +61,7 @@ interface JoinOptions<T> {
   readonly overflow?: Overflow | undefined;
   /** Changes of other objects take no room. */
   readonly matches?: ((object: T) => boolean) | undefined;
-  /** Identifies the reader to those that wake it. */
+  /** Identifies the reader to code that wakes it. */
   readonly reader?: unknown;
   readonly signal?: AbortSignal | undefined;
   readonly onGap?: ((missed: number) => void) | undefined;
@@ -69,7 +69,7 @@ interface JoinOptions<T> {
 
 const DEFAULT_CAPACITY = 1_000;
 
-/** What is to be stored: user code has accepted it. */
+/** An object to store, which user code has accepted. */
 interface Accepted<T> {
   readonly object: T;
   readonly examined: unknown;
@@ -78,7 +78,9 @@ interface Accepted<T> {
 /** State and log. See the top of this file. */
 export class LiveStore<T, Name extends string = string> extends Indexer<T, Name> {
   readonly #host: LiveStoreHost<T>;
-  /** The engine of a broadcaster, without a broadcaster around it: that would only check what an informer has checked. */
+  /**
+   * The engine of a broadcaster, without a broadcaster around it, which would only check what an informer has already checked.
+   */
   readonly #log: Mux<LogEvent<T>>;
   /** What the current write has done to the state, but has not published yet. */
   #unpublished: LogEvent<T>[] = [];
@@ -86,7 +88,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
   #refused: { readonly error: unknown; readonly object: T }[] = [];
   #hasSynced: boolean = false;
   #closed: boolean = false;
-  /** Whether objects are stored as they came, under their names. */
+  /** Whether objects are stored as they arrived, under their names. */
   readonly #isPlain: boolean;
 
   constructor(options: IndexerOptions<T, Name>, host: LiveStoreHost<T>) {
@@ -146,13 +148,14 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     this.#apply(() => {
       const seen = new Set<string>();
       const accepted = new Map<string, Accepted<T>>();
-      // In another life of the source, the same version may be another state.
+      // In another life of the source, the same version may be a different state.
       const isOther = isOlder(resourceVersion, this.resourceVersion);
       for (const object of list) {
         const key = this.#ask(object, accepted, { isOther });
         if (key !== undefined) seen.add(key);
       }
-      // Of an object that is refused, the state before stays, unless it is of that other life: it would pass for one of this life.
+      // If an object is refused, its previous state stays, unless that is from the other life: it would look like one of this
+      // life.
       const kept = isOther ? accepted : seen;
       for (const [key] of this.entries()) if (!kept.has(key)) this.#remove(key);
       this.#store(accepted);
@@ -166,7 +169,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     this.#apply(() => this.#move(resourceVersion));
   }
 
-  /** Each change is a write of its own here: those that failed are reported. */
+  /** Here each change is a write of its own: failed ones are reported. */
   override transaction(changes: readonly StoreChange<T>[]): FailedChange[] {
     for (const change of changes) {
       if (change.type === 'delete') this.delete(change.object);
@@ -175,7 +178,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     return [];
   }
 
-  /** See `ReflectorStore`. A transform may change what it gets, so nothing that it got before may be reused. */
+  /** See `ReflectorStore`. A transform may change its argument, so nothing that it got before may be reused. */
   stored(name: string, namespace: string): T | undefined {
     if (!this.#isPlain) return undefined;
     return this.get(namespace ? `${namespace}/${name}` : name);
@@ -189,7 +192,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
 
   /** Starts to read: the state as ADDED and, if the first list is in it, the BOOKMARK that ends it; then the log. */
   join({ overflow = 'coalesce', capacity, matches, reader, signal, onGap }: JoinOptions<T>): BroadcastWatch<LogEvent<T>> {
-    this.#publish(); // a filter that is asked in the middle of a list joins
+    this.#publish(); // a filter called in the middle of a list may join
     const prefix: LogEvent<T>[] = [];
     for (const [key, object] of this.entries()) {
       prefix.push({ type: 'ADDED', object, key, previous: undefined, finalStateUnknown: false });
@@ -233,7 +236,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     if (failure) this.#refused.push({ error: failure.error, object });
     else if (!isStored || isOther) {
       try {
-        // What looked as if it were stored has been left as it came.
+        // What looked as if it were stored was not transformed.
         const kept = isStored ? this.transformed(object) : object;
         accepted.set(key as string, { object: kept, examined: this.examine(kept) });
       } catch (error) {
@@ -286,7 +289,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
   }
 }
 
-/** Whether two objects of a key are the same state. Without a version nobody can tell. */
+/** Whether two objects of a key are the same state. Without a version, this cannot be known. */
 function isSame(one: unknown, other: unknown): boolean {
   const version = versionOf(other);
   return version !== '' && version === versionOf(one) && metadataOf(one).uid === metadataOf(other).uid;

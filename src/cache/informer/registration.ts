@@ -10,9 +10,9 @@
  *
  * Invariants
  * - At most one call is in progress. After `remove`, or the end of the informer, none begins.
- * - Per object the calls are onAdd (onUpdate)* onDelete, again and again, each `old` being the object of the call before, unless
- *   changes were lost by a policy that was asked for.
- * - What a handler throws is reported, and ends nothing. A handler that was cut is also reported.
+ * - Per object the calls are onAdd (onUpdate)* onDelete, again and again, each `old` being the object of the call before,
+ *   unless the chosen policy lost changes.
+ * - An error of a handler is reported, and ends nothing. A handler that was cut is also reported.
  */
 import type { BroadcastWatch } from '../../broadcast/broadcast-watch.ts';
 import { isPromise } from '../../watch/abort.ts';
@@ -25,7 +25,7 @@ import { isChange, type LiveStore, type LogEvent, type StateChange, transitionOf
 /** What a handler needs from its informer. */
 interface RegistrationHost<T> {
   readonly live: LiveStore<T>;
-  /** Reports what a handler has thrown, or why it was ended. Does not throw. */
+  /** Reports a handler's error, or why it was ended. Does not throw. */
   onError(error: unknown, handler: Handler<T>): void;
 }
 
@@ -49,7 +49,7 @@ export class Registration<T> implements HandlerRegistration, HeapNode {
   /** Whether it has nothing to do. */
   #waiting: boolean = false;
   #removed: boolean = false;
-  /** The function that was called last, and the change that it has not finished, if it takes its time. */
+  /** The function that was called last, and the change that it has not finished yet, if any. */
   #called: string = '';
   #pending: StateChange<T> | undefined;
 
@@ -114,9 +114,9 @@ export class Registration<T> implements HandlerRegistration, HeapNode {
   /** There is nothing to read: goes on with a resync, or waits. */
   #idle(): Promise<void> | undefined {
     const { live } = this.#host;
-    // A policy that loses events may have lost the one that says so.
+    // A policy that loses events may have lost the event that says so.
     if (live.hasSynced) this.#synced.open();
-    // Not before the last one is over: a slow handler would get the same few objects again and again.
+    // Not before the previous one is over: a slow handler would get the same few objects again and again.
     if (this.#resyncDue && this.#resync.length === 0) {
       this.#resyncDue = false;
       this.#resync = live.keys().reverse();

@@ -96,8 +96,8 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
   }
 
   /**
-   * Transforms an object of a list as soon as it has come; only `replace` understands the result, so there is none in a class that
-   * overrides it. See `ReflectorStore`.
+   * Transforms an object of a list as soon as it has arrived; only `replace` understands the result, so there is none in a
+   * class that overrides it. See `ReflectorStore`.
    */
   get prepare(): ((object: T) => T) | undefined {
     if (!this.#transform || !isPreparing(this)) return undefined;
@@ -198,7 +198,7 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
     }
   }
 
-  /** The same for a deletion. What was inferred has been through this before. */
+  /** The same for a deletion. An inferred one has been through this before. */
   protected toDeletedEntry(target: T | DeletedFinalStateUnknown<T>): readonly [key: string, object: T, inferred: boolean] {
     if (isDeletedFinalStateUnknown<T>(target)) return [target.key, target.object, true];
     return [...this.enter(target), false];
@@ -315,7 +315,7 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
   }
 }
 
-/** A queue in one array. `shift` is O(1) amortized, and what was taken is not kept alive. */
+/** A queue in one array. `shift` is O(1) amortized, and taken items are not kept alive. */
 export class Deque<T> implements Iterable<T> {
   #items: (T | undefined)[] = [];
   #head: number = 0;

@@ -71,7 +71,7 @@ export class ReflectorAttempt<T, I> {
     this.#timers.add(cancel);
   }
 
-  /** Interrupts as soon as `next` has waited for `limitMs`. Without a reason, there is no limit any more. */
+  /** Interrupts as soon as `next` has waited for `limitMs`. Without a reason, the limit no longer applies. */
   limitSilence(limitMs: number, toReason: () => I | undefined): void {
     const look = (delayMs: number): void =>
       this.after(delayMs, () => {
@@ -145,7 +145,7 @@ async function call<V>(code: () => Promise<V>): Promise<V> {
   return await code();
 }
 
-/** Ends a watch. What goes wrong by then is of no interest. */
+/** Ends a watch. Errors no longer matter. */
 function leave(watch: Watch<unknown>): void {
   call(() => watch.return()).catch(() => {});
 }

@@ -4,7 +4,7 @@ import { metadataOf, versionOf } from '../object.ts';
 import { compareVersions } from '../versions.ts';
 import type { ReflectorFailureKind } from './reflector-options.ts';
 
-/** What an event is to a reader that trusts nothing from the wire. */
+/** The kind of an event, for a reader that trusts nothing from the wire. */
 type EventShape = 'change' | 'bookmark' | 'initialEnd' | 'error' | 'broken';
 
 /**
@@ -19,12 +19,12 @@ export function shapeOf(event: ObjectEvent<unknown>): EventShape {
     : 'broken';
 }
 
-/** The version of an event, whatever is wrong with it; empty if it has none that can be read. */
+/** The version of an event, whatever is wrong with it; empty if it has no readable one. */
 export function versionIn(event: ObjectEvent<unknown>): string {
   return versionBeside(event) ?? versionOf((event as Partial<typeof event> | null)?.object);
 }
 
-/** The version that an event has besides its object, as those of a hub do; see `fromHub`. Its object may be anything then. */
+/** The version that an event has outside its object, as a hub's events do; see `fromHub`. The object may then be anything. */
 export function versionBeside(event: ObjectEvent<unknown>): string | undefined {
   const { resourceVersion } = (event ?? {}) as { resourceVersion?: unknown };
   return typeof resourceVersion === 'string' ? resourceVersion : undefined;
@@ -80,7 +80,7 @@ export function fromErrorEvent(object: unknown): SourceFailure {
   return toFailure(new WatchError('REFUSED', `${code}: ${String(message).slice(0, 1_000)}`, { status: object }));
 }
 
-/** The failure of a watch on which nothing has come for too long. */
+/** The failure of a watch that has been silent for too long. */
 export function toSilence(limit: number): SourceFailure {
   return { kind: 'silent', error: new WatchError('TIMEOUT', `the watch was silent for ${limit} ms`, { limit }) };
 }

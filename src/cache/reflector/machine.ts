@@ -1,6 +1,6 @@
 /**
  * The state machine of a reflector: it knows how far the store is, and decides what to do next. It has no sockets, timers or
- * promises. Each input returns one action, whose outcome is the next input; so a test can drive it through any history.
+ * promises. Each input returns one action, whose outcome is the next input, so a test can drive it through any history.
  *
  *                 .--------------- 410, or too many failures ----------------.
  *                 |                                                          |
@@ -13,8 +13,8 @@
  *              listing ------------------ listed -------------------------'
  *
  * Invariants
- * - `resourceVersion` is a version that the source has reported, with a list, an event or a BOOKMARK, and the store has got what
- *   belongs to it. No request names another one, except `0` (any state) and the empty one (the newest).
+ * - `resourceVersion` is a version that the source has reported, with a list, an event or a BOOKMARK, and the store has
+ *   everything up to it. No request names another one, except `0` (any state) and the empty one (the newest).
  * - A store sees a whole state at once, or one change after the other. It sees nothing of a list that failed.
  * - Between two requests is a delay with jitter, which grows with each failure. There are four exceptions, each of which happens
  *   once in a row: a list instead of a stream, a list without a version after a 410, a list after the 410 of a watch, and a watch
@@ -81,7 +81,7 @@ const TABLE: Table = {
     },
     event: delivered,
     bookmark: delivered,
-    initialEnd: delivered, // a BOOKMARK like others, by now
+    initialEnd: delivered, // by now a BOOKMARK like any other
     stored: (memory, { resourceVersion }, nowMs) => {
       well(memory, nowMs);
       // A broken event may have any version.
@@ -152,7 +152,7 @@ export class ReflectorMachine {
  *     renew   a watch is over, and its version is still good: open the next one
  *     retry   a failure: wait, then do the request again
  *     relist  a failure: wait, then begin
- *     restart the version is of no use any more: begin, at once if that may help
+ *     restart the version is no longer of use: begin, at once if that may help
  */
 
 /** What the next request is after a delay. */
@@ -162,13 +162,13 @@ type Next = 'begin' | 'watch';
 interface Memory {
   readonly settings: MachineSettings;
   readonly backoff: Backoff;
-  /** The last version that the store has got; empty before. */
+  /** The last version that the store has; empty before the first. */
   version: string;
   /** The source cannot serve that version: the next list asks for the newest state. */
   unavailable: boolean;
   /** Whether the source may have been restored from a copy, to an older version, since it has last answered. */
   unsure: boolean;
-  /** A list from the source's cache came in pages, so there is no cache, and a whole list at once would be a burden. */
+  /** A list from the source's cache came in pages, so it has no cache, and a whole list at once would burden it. */
   paged: boolean;
   /** Whether to ask for streams. */
   streams: boolean;
@@ -176,7 +176,7 @@ interface Memory {
   broken: number;
   /** What to do when the delay has passed. */
   next: Next;
-  /** Since when the source has done what it was asked for. */
+  /** Since when the source has answered as asked. */
   healthySinceMs: number | undefined;
   /** Errors 500 in a row: the first, and the last. */
   internal: { readonly sinceMs: number; readonly lastMs: number } | undefined;
@@ -184,9 +184,9 @@ interface Memory {
 
 type Failed = SourceFailure & { readonly ranMs: number };
 
-/** Upstream's threshold. A watch that ends before that, and has brought nothing, does not work. */
+/** Upstream's threshold. A watch that ends before that without an event does not work. */
 const SHORT_MS = 1_000;
-/** Upstream's. Errors that are further apart do not belong together. */
+/** Upstream's. Errors further apart do not count as a series. */
 const INTERNAL_PAUSE_MS = 60_000;
 const PAGE_SIZE = 500;
 
@@ -215,7 +215,8 @@ function begin(memory: Memory): MachineStep {
 
 /**
  * Lists the collection: at first any state that the source has at hand, or the newest; then one not older than the last, and the
- * newest if that cannot be had. A list in pages may cost the source a read of its database, so it is avoided where a cache can answer.
+ * newest if that is not available. A list in pages may cost the source a read of its database, so it is avoided where a cache can
+ * answer.
  */
 function list(memory: Memory): MachineStep {
   const { version, unavailable, paged, settings } = memory;
@@ -242,9 +243,9 @@ function replaced(memory: Memory, resourceVersion: string): void {
 }
 
 /**
- * Some servers, such as kube-apiserver, accept a watch from a version that they have not reached, and are silent until they have. So
- * after an outage, and after a watch that has brought nothing, the source is asked for its version first. Of an opaque
- * version, nobody can tell which is older.
+ * Some servers, such as kube-apiserver, accept a watch from a version that they have not reached, and are silent until they
+ * have. So after an outage, and after a watch without an event, the source is asked for its version first; not with opaque
+ * versions, which cannot be compared.
  */
 function watch({ version, unsure }: Memory): MachineStep {
   if (unsure && isOlder('0', version)) return { state: 'checking', action: { do: 'check', resourceVersion: version } };
@@ -255,13 +256,13 @@ function read(state: MachineState): MachineStep {
   return { state, action: { do: 'read' } };
 }
 
-/** The source does what it is asked for. When it has done so for long enough, earlier failures are forgotten. */
+/** The source answers as asked. Once it has done so for long enough, earlier failures are forgotten. */
 function well(memory: Memory, nowMs: number): void {
   memory.healthySinceMs ??= nowMs;
   if (nowMs - memory.healthySinceMs >= memory.settings.resetMs) memory.backoff.healthy();
 }
 
-/** Counts a failure, and waits after it; or goes on at once, if there is nothing to wait for. */
+/** Counts a failure, and waits after it; or continues at once, if there is nothing to wait for. */
 function wait(memory: Memory, failed: Failed & { readonly next: Next; readonly nowMs: number }): MachineStep {
   const { kind, hintMs, next, nowMs } = failed;
   if (memory.healthySinceMs !== undefined) well(memory, nowMs);
@@ -311,12 +312,12 @@ function streamFailed(memory: Memory, failed: Failed, nowMs: number): MachineSte
     memory.unavailable = true;
     return begin(memory);
   }
-  // An error of the source's own may mean that it does not stream.
+  // An error from the source itself may mean that it does not stream.
   if (failed.kind !== 'unreachable' || ++memory.broken > 1) return list(memory);
   return relist(memory, failed, nowMs);
 }
 
-/** The same for one that was refused: the list shows whether the source only does not stream, or more is wrong. */
+/** The same for one that was refused: the list shows whether the source merely does not stream, or more is wrong. */
 function streamRefused(memory: Memory, failed: Failed, nowMs: number): MachineStep {
   const step = streamFailed(memory, failed, nowMs);
   return step.action.do === 'list' ? { ...step, quiet: true } : step;
@@ -330,15 +331,15 @@ function streamEnded(memory: Memory, ended: Extract<MachineInput, { type: 'ended
   return { ...relist(memory, { ...failure, ranMs }, nowMs), failure };
 }
 
-/** A source that accepts streams and does not end their initial state does not know them. It never will. */
+/** A source that accepts streams but never ends their initial state does not support them, so it is not asked for one again. */
 function streamSilent(memory: Memory): MachineStep {
   memory.streams = false;
   return list(memory);
 }
 
 /**
- * A watch has delivered something. Versions never go back while a source lives: one that is older than what the store has comes from
- * another life of it, such as before it was restored from a copy. Then nothing can be gone on with, and only the newest state will do.
+ * A watch has delivered something. Versions never go back while a source lives: one older than the store's is from another life
+ * of the source, for example after a restore from a copy. Then nothing can be continued, and only the newest state will do.
  */
 function delivered(memory: Memory, { resourceVersion }: { readonly resourceVersion: string }, nowMs: number): MachineStep {
   const { version } = memory;
@@ -379,7 +380,7 @@ function watchEnded(memory: Memory, ended: Extract<MachineInput, { type: 'ended'
   return { ...relist(memory, { ...failure, ranMs }, nowMs), failure };
 }
 
-/** Nothing has come for too long. */
+/** Nothing has arrived for too long. */
 function watchSilent(memory: Memory, { ranMs }: Failed): MachineStep {
   memory.unsure = true;
   return renew(memory, ranMs);
@@ -417,7 +418,7 @@ export type MachineInput =
   | ({ readonly type: 'refused' } & SourceFailure & Ran)
   /** The watch has delivered an ERROR, or reading it has failed. */
   | ({ readonly type: 'error' } & SourceFailure & Ran)
-  /** Nothing has come for too long. */
+  /** Nothing has arrived for too long. */
   | ({ readonly type: 'silent' } & SourceFailure & Ran)
   /** The watch has ended. `empty`: it had brought nothing. */
   | ({ readonly type: 'ended'; readonly empty: boolean } & Ran)

@@ -1,7 +1,7 @@
 /**
- * A reflector keeps a store equal to a collection: it lists, then watches, and starts over when it has to, for ever. {@link
- * ReflectorMachine} makes all decisions. {@link Requests} carries out those that concern the source; those that concern the store
- * are carried out here.
+ * A reflector keeps a store equal to a collection: it lists, then watches, and starts over when it has to, forever. {@link
+ * ReflectorMachine} makes all decisions. {@link Requests} carries out those that concern the source; those that concern the
+ * store are carried out here.
  *
  *     machine.take(input) --> action --> perform: list, watch, read, wait; or call the store --> input
  *          ^                                                                                      |
@@ -227,7 +227,7 @@ export class Reflector<T> {
     return { type: 'stored', resourceVersion };
   }
 
-  /** Has the store resync while a watch is open. A period continues in the next watch, unless it has ended between the two. */
+  /** Makes the store resync while a watch is open. A period continues in the next watch, unless it ended between the two. */
   #resyncIfDue(attempt: ReflectorAttempt<T, MachineInput>): void {
     const { resyncMs, shouldResync, clock } = this.#settings;
     if (resyncMs === 0 || this.#resyncing === attempt || this.#machine.state !== 'watching') return;
@@ -252,8 +252,8 @@ export class Reflector<T> {
 }
 
 /**
- * What is said of a source's failures without `onError`. A failure after which the next attempt is made at once, such as a version
- * that has expired, is a part of the protocol: it is not worth a line unless that attempt fails as well.
+ * Prints a source's failures without `onError`. A failure that is followed by an immediate attempt, such as an expired version,
+ * is part of the protocol: it gets a line only if that attempt fails as well.
  */
 export class SourceReports {
   readonly #failures: Failures;

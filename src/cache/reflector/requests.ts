@@ -4,8 +4,8 @@
  *
  * How dead connections are noticed. A half-open connection looks like a collection in which nothing happens, and BOOKMARKs are not a
  * heartbeat: a server sends none while its version stands still. So each watch asks the server to end it after a time, and one that
- * outlives that time is dead. `idleTimeoutMs` is for sources that are known to speak more often. Probes on a connection are the
- * transport's business.
+ * outlives that time is dead. `idleTimeoutMs` is for sources that are known to send more often. Probing a connection is up to
+ * the transport.
  */
 import { WatchError } from '../../watch/errors.ts';
 import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.ts';
@@ -31,19 +31,19 @@ interface RequestsHost<T> {
   readonly onBroken: (event: ObjectEvent<T>) => void;
   /** Looks up objects that the store holds as the source delivered them. */
   readonly stored: ObjectLookup | undefined;
-  /** What the store makes of an object of a list as soon as it has come. */
+  /** The store's `prepare`, for objects of a list as soon as they have arrived. */
   readonly prepare: ((object: T) => T) | undefined;
 }
 
 /** How much longer than its time a watch may live. */
 const LATE_MS = 10_000;
-/** How long a stream may be silent within its initial state. A kube-apiserver needs up to 3 s, and then speaks. */
+/** How long a stream may be silent within its initial state. A kube-apiserver is silent for up to 3 s. */
 const SILENT_STREAM_MS = 30_000;
 
 export class Requests<T> {
   /** The current request. */
   attempt: ReflectorAttempt<T, MachineInput>;
-  /** When the source has last answered or sent something. */
+  /** When the source last answered or sent something. */
   contactMs: number | undefined;
   readonly #source: ListWatcher<T>;
   readonly #settings: ReflectorSettings<T>;
@@ -77,7 +77,7 @@ export class Requests<T> {
     const { labelSelector, fieldSelector, maxObjects, maxTotalListBytes } = this.#settings;
     const { signal } = this.#begin();
     const { prepare } = this.#host;
-    // Without the match, pages show exactly that version: a state with which a list has failed would come again and again.
+    // Without the match, pages show exactly that version: a list would fail again and again with the same state.
     const match = pageSize > 0 && resourceVersion > '0' && ({ resourceVersionMatch: 'NotOlderThan' } as const);
     const selection = { resourceVersion, ...match, labelSelector, fieldSelector, signal };
     const listing = readAll(this.#source, { selection, pageSize, maxObjects, maxTotalListBytes, prepare });
@@ -87,7 +87,7 @@ export class Requests<T> {
     });
   }
 
-  /** Asks whether the source has reached a version: for as little of a list at that version as it can give. */
+  /** Asks whether the source has reached a version: requests the smallest possible list at that version. */
   check(resourceVersion: string): Promise<MachineInput> {
     const { labelSelector, fieldSelector } = this.#settings;
     const { signal } = this.#begin();
@@ -158,7 +158,7 @@ export class Requests<T> {
     } catch (error) {
       return this.#failed('error', toFailure(error));
     }
-    // What it throws comes from `onError`, and is not a failure of the watch.
+    // Its errors come from `onError`, and are not failures of the watch.
     return event === undefined ? attempt.next().then((outcome) => this.#gotLater(outcome)) : this.#got(event);
   }
 
@@ -258,7 +258,7 @@ function checkList({ resourceVersion }: { readonly resourceVersion: string }, as
 }
 
 /**
- * The state of a collection while it is being streamed, until its end is reported. That may take a while, so changes come in
+ * The state of a collection while it is being streamed, until its end is reported. That may take a while, so changes arrive in
  * between. Upstream: the temporary store of `watchList`.
  */
 export class InitialState<T> {
@@ -277,7 +277,7 @@ export class InitialState<T> {
     return this.#objects.size;
   }
 
-  /** All objects, in the order in which they came. */
+  /** All objects, in the order of their arrival. */
   get objects(): Iterable<T> {
     return this.#objects.values();
   }

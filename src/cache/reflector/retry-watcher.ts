@@ -1,6 +1,6 @@
 /**
- * A watch that never ends by itself: when its connection does, it opens the next one from the last version. It decides as a hub's
- * client does, with the same machine; this file reads Kubernetes' events.
+ * A watch that never ends by itself: when its connection does, it opens the next one from the last version. It uses the same
+ * state machine as a hub's client; this file reads Kubernetes' events.
  *
  *     read --> pull --> wait for the delay --> open --> event --> read
  *                          ^                              |  ERROR that may pass, or the end
@@ -9,7 +9,7 @@
  * Invariants
  * - Its events are those of the source after the first version, in order, each once. If some are no longer available, one ERROR
  *   says so, as the last event.
- * - `resourceVersion` is what the reader has got. An event that was fetched, but not read, does not count.
+ * - `resourceVersion` is that of the last event read. An event that was fetched, but not read, does not count.
  * - Nothing is fetched ahead of the reader, except one event. So it opens its first connection with the first read.
  */
 import { ClientMachine, ENDED, LOST, toFailure as toLost } from '../../bridge/client/machine.ts';
@@ -38,8 +38,8 @@ export interface RetryWatcherOptions extends RetryOptions {
    */
   readonly idleTimeoutMs?: number | undefined;
   /**
-   * Called with every failure after which it connects again. What it throws is ignored. Default: `console.error`, once per kind, and
-   * when the source works again.
+   * Called with every failure after which it connects again. Errors that it throws are ignored. Default: `console.error`, once
+   * per kind, and when the source works again.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
   /** Stops the watch. */
@@ -231,7 +231,7 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
     const final = failure?.kind === 'denied' || status?.code === 410;
     const error = status ?? toLost(LOST, failure?.error instanceof Error ? failure.error.message : 'no answer');
     const code = final ? error.code : failure ? LOST : ENDED;
-    // After an end that is not a failure, the time since the connection was asked for counts.
+    // After an end that is not a failure, the time counts from the request for the connection.
     const ranMs = failure ? 0 : this.#attempt.ranMs;
     if (failure && !final) this.#settings.failures.down('the source', failure.error, ` (${failure.kind})`);
     const action = this.#machine.over({ code, error, hintMs: failure?.hintMs, ranMs });

@@ -80,7 +80,7 @@ export class Indexer<T, Name extends string = string> extends Store<T> {
   }
 
   protected override inNamespace(namespace: string): T[] {
-    // User code that a write calls may read, but no index is built meanwhile.
+    // User code called by a write may read, but no index is built meanwhile.
     if (this.writing) return super.inNamespace(namespace);
     if (!this.#indexes.has(NAMESPACE)) this.#build([[NAMESPACE, (object) => [namespaceOf(object)]]]);
     return this.#objects(this.#index(NAMESPACE).keys(namespace));

@@ -25,7 +25,10 @@ export function checkIterable(list: Iterable<unknown>): void {
   }
 }
 
-/** A transform that throws INVALID_ARGUMENT instead of returning what could not be told from no object. Checks that it is a function. */
+/**
+ * A transform that throws INVALID_ARGUMENT instead of returning something that could be mistaken for no object. Checks that it
+ * is a function.
+ */
 export function checkedTransform<T>(transform: ((object: T) => T) | undefined): ((object: T) => T) | undefined {
   return (
     callable('transform', transform) &&
@@ -42,8 +45,8 @@ export interface StoreOptions<T> {
   /** The key of an object; default {@link keyOf}: namespace and name. */
   keyOf?: ((object: T) => string) | undefined;
   /**
-   * Called once for each object before it is stored; the result, an object and no promise, is stored instead. The key is the original object's. A reflector
-   * has it called for each object of a list as it comes.
+   * Called once for each object before it is stored; the result, an object and not a promise, is stored instead. The key is the
+   * original object's. For a reflector, it is called for each object of a list as it arrives.
    */
   transform?: ((object: T) => T) | undefined;
 }
@@ -93,8 +96,8 @@ export class Store<T> implements ReflectorStore<T> {
   }
 
   /**
-   * Transforms an object of a list as soon as it has come; only `replace` understands the result, so there is none in a class that
-   * overrides it. See `ReflectorStore`.
+   * Transforms an object of a list as soon as it has arrived; only `replace` understands the result, so there is none in a
+   * class that overrides it. See `ReflectorStore`.
    */
   get prepare(): ((object: T) => T) | undefined {
     if (!this.#transform || !isPreparing(this)) return undefined;
@@ -201,12 +204,12 @@ export class Store<T> implements ReflectorStore<T> {
     return checkText('keyOf', this.keyOf(object));
   }
 
-  /** What is stored of an object. User code, so it may throw. */
+  /** What is stored for an object. User code, so it may throw. */
   protected transformed(object: T): T {
     return this.#transform ? this.#transform(object) : object;
   }
 
-  /** What user code makes of an object; or has made, if it was called when the object came. */
+  /** What user code returns for an object, or returned when the object arrived. */
   protected toPrepared(object: T | Prepared<T>): Prepared<T> {
     if (object instanceof Prepared) return object;
     let key: string | undefined;
@@ -219,7 +222,7 @@ export class Store<T> implements ReflectorStore<T> {
     }
   }
 
-  /** Whether this is the state that is stored. Default: nobody can tell. */
+  /** Whether this is the state that is stored. Default: not known, so false. */
   protected isStored(_key: string, _object: T): boolean {
     return false;
   }
@@ -235,7 +238,7 @@ export class Store<T> implements ReflectorStore<T> {
     if (this.#objects.delete(key)) this.changed(key, undefined);
   }
 
-  /** Calls user code for an object that is to be stored. May throw: nothing has changed yet. */
+  /** Calls user code for an object before it is stored. May throw: nothing has changed yet. */
   protected examine(_object: T): unknown {
     return undefined;
   }
@@ -298,15 +301,15 @@ export function labelFilter(selector: string | LabelSelector | undefined): ((obj
 }
 
 /**
- * An object of a list that has come before the rest of its list: what user code has made of it, or has thrown. What nobody needs
- * of it is gone by then, so a list of large objects that become small needs little memory.
+ * An object of a list that has arrived before the rest of the list: the result of user code, or its error. Unneeded parts are
+ * already gone, so a list of large objects that become small needs little memory.
  */
 export class Prepared<T> {
   /** Undefined if `keyOf` has thrown. */
   readonly key: string | undefined;
-  /** What is to be stored; the original, if user code has thrown. */
+  /** What will be stored; the original, if user code has thrown. */
   readonly object: T;
-  /** It is the state that is stored already. */
+  /** It is the state that is already stored. */
   readonly isStored: boolean;
   readonly failure: { readonly error: unknown } | undefined;
 
@@ -317,7 +320,7 @@ export class Prepared<T> {
     this.failure = more.failure;
   }
 
-  /** Its key and what is to be stored. Throws what user code has thrown. */
+  /** Its key and what will be stored. Throws the error of user code, if any. */
   entry(): readonly [key: string, object: T] {
     if (this.failure) throw this.failure.error;
     return [this.key as string, this.object];
@@ -327,8 +330,8 @@ export class Prepared<T> {
 const REPLACES: WeakSet<object> = new WeakSet<object>();
 
 /**
- * Marks the `replace` of a class: it knows what to do with what was prepared. One that overrides it gets objects. Called by the
- * constructor: in a static block, it would keep classes in bundles that do not use them.
+ * Marks the `replace` of a class as one that understands prepared objects. One that overrides it gets plain objects. Called by
+ * the constructor: in a static block, it would keep classes in bundles that do not use them.
  */
 export function takesPrepared(replace: object): void {
   REPLACES.add(replace);

@@ -16,7 +16,7 @@ const GAP = '  ';
 /**
  * Two columns of text, each filled from the top independently; in colour on a terminal. There, a panel stays in view below them:
  * it is erased before each line and drawn again after it. The lines above scroll as usual, and remain when the panel is removed.
- * A dumb terminal, which knows no sequences, is written to like a file.
+ * A dumb terminal, which does not understand sequences, is written to like a file.
  */
 export class DemoColumns {
   private readonly output: ColumnsOutput;
@@ -123,7 +123,7 @@ export function gauge(queued: number, capacity: number, cells: number): string {
   return `[${'#'.repeat(full)}${'.'.repeat(cells - full)}]`;
 }
 
-/** Shortens a text, and replaces what a terminal would act on: names of files may contain anything. */
+/** Shortens a text, and replaces characters that a terminal would act on: file names may contain anything. */
 function cut(text: string, width: number): string {
   const shown = text.length > width ? `${text.slice(0, width - 1)}…` : text;
   return dotted(shown);

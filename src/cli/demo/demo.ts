@@ -26,7 +26,7 @@ const FAST_CAPACITY = 100;
 const KEEP_ALIVE_MS = 5_000;
 
 const TITLE = 'watchmux demo: file changes, one fast reader, one slow';
-/** The time between two updates of what is in view all the time. */
+/** The time between two updates of the panel that stays in view. */
 const REFRESH_MS = 100;
 
 /**
@@ -85,7 +85,7 @@ class Demo {
       throw new UsageError(`cannot watch ${path}: ${error.message}`, 'demo');
     });
     columns.line(TITLE);
-    // A line of its own: where temporary folders are may be long.
+    // On a line of its own: the path of the temporary folder may be long.
     columns.line(`the *.txt files in ${path},`);
     columns.line(`for ${durationMs / 1_000} s; Ctrl-C ends it`);
     const bridge = await openBridge(files.watch({ filter: isText }));
@@ -137,7 +137,7 @@ class Demo {
     }
   }
 
-  /** Takes one event at a time and pauses after it. Leaves its queue as it is at the end, because the final sum counts it. */
+  /** Takes one event at a time and pauses after it. At the end, leaves its queue as it is, because the final sum counts it. */
   private async readSlow(slow: Watch<FileEvent>, pauseMs: number): Promise<void> {
     const { signal } = this.end;
     while (!signal.aborted) {
@@ -218,7 +218,7 @@ const FRUITS = ['apple', 'pear', 'plum', 'fig', 'quince', 'cherry', 'lemon', 'gr
 interface WorkOptions {
   readonly pauseMs: number;
   readonly signal: AbortSignal;
-  /** Learns why files cannot be changed. */
+  /** Called with the reason why files cannot be changed. */
   readonly refused: (error: Error) => void;
 }
 
@@ -235,8 +235,8 @@ export class DemoWorker {
   }
 
   /**
-   * Performs one step every `pauseMs` until the signal aborts. Ignores files that others have removed or created. Tells the first
-   * other reason why a step fails.
+   * Performs one step every `pauseMs` until the signal aborts. Ignores files that others have removed or created. Reports the
+   * first other reason why a step fails.
    */
   async work({ pauseMs, signal, refused }: WorkOptions): Promise<void> {
     let told = false;

@@ -14,7 +14,7 @@ interface FileState {
 /** A change of a file. */
 export type FileEvent = ObjectEvent<FileState>;
 
-/** The inode distinguishes a file from another one that has taken its name. */
+/** The inode distinguishes a file from a later one with its name. */
 type SeenFile = FileState & { readonly inode: number };
 
 /**
@@ -40,7 +40,7 @@ export class DirectoryWatch {
 
   /** Records the existing files and starts to listen. Rejects with the system's error if the path is not a directory. */
   async open(): Promise<void> {
-    // Listens first. Files that change while the directory is read are looked at after that, when it is known what was there.
+    // Listens first. Files that change while the directory is read are looked at afterwards, when the initial files are known.
     this.watcher = watchFiles(this.path, (_kind, name) => this.notice(name));
     this.watcher.on('error', () => this.watcher?.close());
     await this.busy(this.record());
@@ -69,7 +69,7 @@ export class DirectoryWatch {
     if (this.looking === undefined) void this.busy(this.lookAll());
   }
 
-  /** What is noticed until this work is done waits in `names`. */
+  /** Names noticed until this work is done wait in `names`. */
   private busy(work: Promise<void>): Promise<void> {
     this.looking = work.finally(() => {
       this.looking = undefined;

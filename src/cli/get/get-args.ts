@@ -83,16 +83,16 @@ function toTarget(given: Given, wanted: string): URL | string {
   return url;
 }
 
-/** What the options say replaces parameters of the URL, which would be lost without a word. */
+/** Options replace parameters of the URL, which would be lost silently. */
 function checkQuery(given: Given, query: URLSearchParams): void {
-  if (query.has('watch') && !given.flag('watch')) throw given.error('a watch is --watch, not a parameter of the URL');
+  if (query.has('watch') && !given.flag('watch')) throw given.error('use --watch instead of the parameter watch in the URL');
   if (query.has('labelSelector') && given.has('selector'))
     throw given.error('labelSelector in the URL cannot be combined with --selector');
   if (query.has('fieldSelector') && (given.has('field-selector') || given.positionals.length > 1))
     throw given.error('fieldSelector in the URL cannot be combined with --field-selector or a name');
 }
 
-/** Headers that say how a request is sent, which is not for its user to say. */
+/** Headers that say how a request is sent, which users must not set. */
 const FRAMING = /^(connection|content-length|expect|keep-alive|te|trailer|transfer-encoding|upgrade)$/i;
 
 export function toHeaders(given: Given): Record<string, string> {
@@ -109,7 +109,7 @@ export function toHeaders(given: Given): Record<string, string> {
       throw given.error('--token and --header "authorization: ..." cannot be combined');
     }
     try {
-      // One that is given again does not replace the one before.
+      // A repeated header does not replace the earlier one.
       headers.append(name, value);
     } catch {
       throw given.wrong('header', '"NAME: VALUE"', line.replace(/[:\s].*/s, ' ...'));

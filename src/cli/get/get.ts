@@ -45,7 +45,7 @@ export async function get(command: GetCommand, output: Output): Promise<number> 
   }
 }
 
-/** Whether one object is asked for that has a URL of its own: who asks may be allowed to `get` it, and not to `list`. */
+/** Whether a single object is asked for, by its own URL: the user may be allowed to `get` it but not to `list`. */
 function isNamed({ name, labelSelector, fieldSelector }: GetCommand, { manyNamespaces }: CollectionTarget): boolean {
   const otherwise = labelSelector !== undefined || fieldSelector !== `metadata.name=${name}`;
   return name !== undefined && !otherwise && !manyNamespaces;
@@ -55,7 +55,7 @@ function isNamed({ name, labelSelector, fieldSelector }: GetCommand, { manyNames
 async function one({ command: { name = '' }, source, printer, output, signal }: GetWork): Promise<number> {
   const object = await source.get(name, signal).catch((error: unknown) => {
     const { code, details } = (isWatchError(error, 'REFUSED') && error.status) || {};
-    if (code === 404 && details?.name === name) return undefined; // and not the collection
+    if (code === 404 && details?.name === name) return undefined; // rather than the collection
     throw error;
   });
   if (object) await output.write(printer.begin('') + printer.objects([object]) + printer.end());
@@ -91,8 +91,8 @@ async function* pages<T>(source: ListWatcher<T>, command: GetCommand, signal: Ab
     try {
       page = await source.list(options);
     } catch (error) {
-      // The output was read so slowly that the server has forgotten the version of this list. It offers to continue with a newer
-      // one.
+      // The output was read so slowly that the server no longer has the version of this list. It offers to continue with a
+      // newer one.
       const next = isWatchError(error, 'REFUSED') && error.status?.code === 410 ? error.status.metadata.continue : undefined;
       if (next === undefined || next === last || token === undefined) throw error;
       note('the list changed while it was being read: what follows is newer');
@@ -102,7 +102,7 @@ async function* pages<T>(source: ListWatcher<T>, command: GetCommand, signal: Ab
     yield { ...page, items: page.items.slice(0, left) };
     left -= page.items.length;
     if (left <= 0 || page.continue === undefined) return;
-    if (page.continue === token) throw new Error('the server repeated a continue');
+    if (page.continue === token) throw new Error('the server repeated a continue token');
     token = page.continue;
   }
 }
@@ -141,7 +141,7 @@ interface GetWork {
   readonly source: TableCollection;
   readonly printer: Printer;
   readonly output: Output;
-  /** Aborts when nobody reads the output any more. */
+  /** Aborts when the output is no longer read. */
   readonly signal: AbortSignal;
 }
 
@@ -161,7 +161,7 @@ async function follow({ command, source, printer, output, signal }: GetWork): Pr
       return;
     }
     const { delayMs, kind } = failure;
-    if (delayMs === undefined) return; // it continues at once, another way
+    if (delayMs === undefined) return; // it continues at once, in another way
     if (informer.hasSynced || kind === 'throttled') {
       note(`${excerpt(messageOf(error))}; retrying in ${(delayMs / 1_000).toFixed(1)} s`);
       return;
@@ -200,7 +200,7 @@ async function findTarget(command: GetCommand, signal: AbortSignal): Promise<Col
     const fetch = withHeaders(
       createNodeFetch(() => ({})),
       headers,
-    ); // with the connections that Node keeps
+    ); // together with the connections that Node keeps
     return { url: target, fetch, manyNamespaces: !target.pathname.includes('/namespaces/') };
   }
   const { file, context, namespace, allNamespaces, responseTimeoutMs } = command;
@@ -216,7 +216,7 @@ async function findTarget(command: GetCommand, signal: AbortSignal): Promise<Col
   }
 }
 
-/** The command line calls some things differently. */
+/** The command line uses other names for some things. */
 export function said(message: string, command: CommandName): string {
   if (message.startsWith('kubeconfig: expected')) return `${message}: name one with --kubeconfig, or give a URL`;
   return message

@@ -24,7 +24,7 @@ export interface Printer {
 /** What a printer needs to know. */
 export interface PrinterOptions {
   readonly manyNamespaces: boolean;
-  /** One object was asked for, and not a list. */
+  /** One object was asked for, not a list. */
   readonly single: boolean;
   /** The columns of the server, once they are known. */
   readonly columns: () => readonly string[] | undefined;
@@ -37,7 +37,7 @@ export function createPrinter(format: Format, options: PrinterOptions): Printer 
   return format === 'name' ? new Names() : new TableLines(options);
 }
 
-/** `namespace/name`, as keys of stores are. */
+/** `namespace/name`, like the keys of stores. */
 function keyOf(object: KubernetesObject): string {
   const namespace = namespaceOf(object);
   return clean(`${namespace && `${namespace}/`}${metadataOf(object).name ?? ''}`);

@@ -4,31 +4,31 @@ import { type Given, type Options, preset, quote, valued } from '../usage.ts';
 /** The options of `watchmux new operator`. */
 export interface NewCommand {
   readonly command: 'new';
-  /** Of the folder, the package, and of all that it has in a cluster. */
+  /** The name of the folder, the package, and everything it has in a cluster. */
   readonly name: string;
   /** Of the kind that the operator defines, such as `example.com`. */
   readonly group: string;
   /** Such as `Website`. */
   readonly kind: string;
-  /** As in `websites`: its place at a server, and the controller's name. */
+  /** Such as `websites`: used in the server's paths, and as the controller's name. */
   readonly plural: string;
 }
 
 export const NEW_OPTIONS: Options = { ...preset({ group: 'example.com' }), ...valued('kind') };
 
-/** A name of a namespace, and of much else; with a letter first, as a kind is named after it. */
+/** A valid name for namespaces and much else; begins with a letter, because a kind is named after it. */
 const NAME = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 /** `List` follows it in the name of its lists. */
 const KIND = /^[A-Z][A-Za-z0-9]{0,58}$/;
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** npm installs no package into one of its own name. */
+/** npm does not install a package into one with the same name. */
 export const PACKAGES: readonly string[] = ['typescript', 'watchmux', 'yaml'];
-/** What the project calls something else. */
+/** Names that mean something else in the project. */
 export const NAMES_IN_USE: readonly string[] = ['Condition', 'KubernetesObject'];
-/** Plurals that JavaScript does not take for the name of a constant. */
+/** Plurals that JavaScript does not accept as the name of a constant. */
 const RESERVED: readonly string[] = ['arguments', 'extends', 'implements', 'this'];
-/** What YAML 1.1, which kubectl reads, does not take for a text. */
+/** Words that YAML 1.1, which kubectl reads, does not read as text. */
 const NO_TEXT = /^(?:y|yes|n|no|on|off|true|false|null)$/i;
 /** Of the definition, `PLURAL.GROUP`. */
 const MAX_NAME_CHARS = 253;
@@ -37,7 +37,7 @@ export function toNew(given: Given): NewCommand {
   const [what, name] = given.positionals;
   const example = 'watchmux new operator website-operator';
   if (what === undefined || name === undefined) throw given.error(`expected "operator" and a name, for example: ${example}`);
-  if (what !== 'operator') throw given.error(`there is no new ${quote(what)}: expected "operator", for example: ${example}`);
+  if (what !== 'operator') throw given.error(`cannot start ${quote(what)}: expected "operator", for example: ${example}`);
   given.atMost(2, 'new operator takes one name');
   if (!NAME.test(name))
     throw given.error(
@@ -56,12 +56,12 @@ export function toNew(given: Given): NewCommand {
 function toGroup(given: Given): string {
   const group = given.text('group') ?? '';
   const labels = group.split('.');
-  // A number is not a text in YAML.
+  // In YAML, a number is not text.
   if (labels.length < 2 || !labels.every((label) => LABEL.test(label)) || !Number.isNaN(Number(group)))
     throw given.wrong('group', 'a domain name in lower case with a dot in it, such as example.com');
   // There, a definition needs an approval in an annotation. Upstream: `apihelpers.IsProtectedCommunityGroup`.
   if (/(?:^|\.)(?:k8s|kubernetes)\.io$/.test(group))
-    throw given.wrong('group', 'a domain of your own, which Kubernetes does not use');
+    throw given.wrong('group', 'a domain of your own, outside k8s.io and kubernetes.io');
   return group;
 }
 
@@ -70,10 +70,10 @@ function toKind(given: Given, name: string): string {
   const kind = given.text('kind') ?? words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('');
   if (!KIND.test(kind))
     throw given.wrong('kind', 'at most 59 letters and digits, beginning with a capital letter, such as Website', kind);
-  if (NAMES_IN_USE.includes(kind)) throw given.wrong('kind', 'a name that the project does not import', kind);
+  if (NAMES_IN_USE.includes(kind)) throw given.wrong('kind', 'a name that the project does not already import', kind);
   const plural = pluralOf(kind);
   if (RESERVED.includes(plural))
-    throw given.wrong('kind', `a name whose plural may be that of a constant, which ${quote(plural)} may not`, kind);
+    throw given.wrong('kind', `a name whose plural can name a constant, which ${quote(plural)} cannot`, kind);
   if (NO_TEXT.test(kind) || NO_TEXT.test(plural))
     throw given.wrong('kind', 'a name that YAML reads as text (and its plural, too)', kind);
   return kind;

@@ -1,5 +1,5 @@
-// `watchmux new operator`: writes the project in template/, under other names. That is a project that works, so it is checked like any
-// other code; npm leaves out files called .gitignore, so there that one has no dot.
+// `watchmux new operator`: writes the project in template/, under other names. The template is a working project, checked like
+// any other code. npm leaves out files called .gitignore, so its name has no dot there.
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import type { Output } from '../output.ts';
 import { quote, UsageError } from '../usage.ts';
 import type { NewCommand } from './new-args.ts';
 
-/** Beside this file, and beside the built one. */
+/** It is beside this file, and beside the built one. */
 const TEMPLATE = fileURLToPath(new URL('./template', import.meta.url));
 
 /** Writes the project. Returns the exit code. */
@@ -37,7 +37,10 @@ export async function newProject(
     const path = from.slice(TEMPLATE.length + 1);
     const to = path === 'gitignore' ? '.gitignore' : renamed(path);
     if (files.has(to))
-      throw new UsageError(`--kind is ${quote(kind)}: expected one whose file is not ${to}, which is another one`, 'new');
+      throw new UsageError(
+        `--kind is ${quote(kind)}: expected one whose file is not ${to}, which the project already has`,
+        'new',
+      );
     const text = renamed(await readFile(from, 'utf8'));
     files.set(to, path === 'package.json' ? text.replace('"watchmux": "*"', `"watchmux": "^${version}"`) : text);
   }

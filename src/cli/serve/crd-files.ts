@@ -7,7 +7,7 @@ import { CRD, CRD_API_VERSION, crdOf, documentsAt } from '../documents.ts';
 import { quote, UsageError } from '../usage.ts';
 import type { ServeLog } from './log.ts';
 
-/** A definition, and the file that it is from. */
+/** A definition, and the file it comes from. */
 export interface CrdFile {
   readonly file: string;
   readonly crd: KubernetesObject;
@@ -16,8 +16,8 @@ export interface CrdFile {
 const fault = (file: string, why: string): UsageError => new UsageError(`--crd ${quote(file)}: ${why}`, 'serve');
 
 /**
- * Reads files, and all of their kind in folders. What is something else than a definition is left out, as manifests have roles and
- * programs beside them. Throws {@link UsageError}.
+ * Reads files, and all YAML and JSON files in folders. Ignores anything but definitions, because manifests also contain roles
+ * and programs. Throws {@link UsageError}.
  */
 export async function readCrdFiles(paths: readonly string[]): Promise<readonly CrdFile[]> {
   const found: CrdFile[] = [];
@@ -32,12 +32,12 @@ export async function readCrdFiles(paths: readonly string[]): Promise<readonly C
   return found;
 }
 
-/** Whether a definition is not among these. What is there twice must be the same: otherwise one of them would be lost, now or later. */
+/** Whether a definition is not among these. Duplicates must be the same: otherwise one of them would be lost, now or later. */
 function isNew({ file, crd }: CrdFile, found: readonly CrdFile[]): boolean {
   const before = found.find((each) => each.crd.metadata?.name === crd.metadata?.name);
   if (before === undefined) return true;
   if (equals(before.crd, crd)) return false;
-  throw fault(file, `${quote(crd.metadata?.name ?? '')} is in it and, otherwise, in ${before.file}`);
+  throw fault(file, `${quote(crd.metadata?.name ?? '')} is in it and, with other content, in ${before.file}`);
 }
 
 /** Creates what is absent, and updates what differs. Resolves when all are served, or cannot be. */
@@ -64,7 +64,7 @@ export async function applyCrds(api: ApiServer<string>, crds: readonly CrdFile[]
 
 const definitionsOf = (api: ApiServer<string>) => api.resource<KubernetesObject>(`customresourcedefinitions.${CRD_API_VERSION}`);
 
-/** Other servers may begin at the same time: what has changed or gone meanwhile is looked at again. */
+/** Other servers may start at the same time: a definition that has changed or gone meanwhile is read again. */
 async function applyCrd(api: ApiServer<string>, file: CrdFile): Promise<void> {
   for (let left = MAX_ATTEMPTS; ; left--) {
     try {
@@ -99,7 +99,7 @@ async function applyOnce(api: ApiServer<string>, { crd }: CrdFile): Promise<void
   }
 }
 
-/** Why a definition is not served; empty: it is; undefined: nobody knows yet. */
+/** Why a definition is not served; empty: it is; undefined: not known yet. */
 function verdictOf(crd: KubernetesObject): string | undefined {
   const { conditions } = (crd as { status?: { conditions?: readonly Condition[] | null } }).status ?? {};
   const of = (type: string): Condition | undefined => conditions?.find((each) => each.type === type);

@@ -15,7 +15,7 @@ export type LogFormat = 'text' | 'json';
 
 type LogLevel = 'info' | 'warn' | 'error';
 
-/** What is said besides the name of the event. Undefined members are left out. */
+/** What a line has besides the name of the event. Undefined members are left out. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** Options of a {@link ServeLog}. */
@@ -117,7 +117,7 @@ export class LogDigest {
     if (this.cancel === undefined) this.flush();
   }
 
-  /** Logs what is left, and leaves no timer behind. */
+  /** Logs the rest, and leaves no timer behind. */
   end(): void {
     this.cancel?.();
     this.tell();

@@ -1,4 +1,4 @@
-/** What `serve` has read from files, and reads again from time to time and on SIGHUP: tokens, certificates, the password for etcd. */
+/** What `serve` reads from files, again from time to time and on SIGHUP: tokens, certificates, the password for etcd. */
 import { createHash, X509Certificate } from 'node:crypto';
 import {
   EVERY_MS,
@@ -84,11 +84,11 @@ export class Reloads {
 
 const NAME = /^[\w.@:-]{1,100}$/;
 
-/** Who has which token. Only hashes of tokens are kept: the time of a look-up does not reveal how much of a token is right. */
+/** Names by token. Only hashes of tokens are kept, so the time of a look-up does not reveal how much of a token is right. */
 export class Tokens {
   private readonly names: Map<string, string> = new Map();
 
-  /** Returns the name that has this token already, if it is another one. */
+  /** Returns the other name that already has this token, if there is one. */
   add(token: string, name: string): string | undefined {
     const hash = hashOf(token);
     const before = this.names.get(hash);
@@ -102,7 +102,7 @@ export class Tokens {
     return token === undefined ? undefined : this.names.get(hashOf(token));
   }
 
-  /** The names that had a token here, and have it no longer among others. */
+  /** The names that had a token here that is not among the others. */
   lostIn(others: Tokens): Set<string> {
     return new Set([...this.names].flatMap(([hash, name]) => (others.names.get(hash) === name ? [] : [name])));
   }
@@ -118,7 +118,7 @@ interface TokenOptions {
   readonly tokenFile: string | undefined;
 }
 
-/** The tokens that clients must send: those of `--token-file`, as it is at present, and the one of `--token`. */
+/** The tokens that clients must send: the current ones of `--token-file`, and that of `--token`. */
 export function toTokens({ token, tokenFile }: TokenOptions): FromFiles<Tokens> | undefined {
   if (token === undefined && tokenFile === undefined) return undefined;
   const make = ([content]: readonly Buffer[]): Tokens => {
@@ -155,7 +155,7 @@ function readTokens(text: string, tokens: Tokens): void {
   if (count === 0) throw new UsageError('--token-file: there is no token in it', 'serve');
 }
 
-/** Those of the server. */
+/** The server's certificate and key. */
 export function toServerTls({ tls }: Pick<ServeCommand, 'tls'>): FromFiles<Pair> | undefined {
   if (tls === undefined) return undefined;
   const files: readonly PemFile[] = [
@@ -165,13 +165,13 @@ export function toServerTls({ tls }: Pick<ServeCommand, 'tls'>): FromFiles<Pair>
   return fromPemFiles<Pair>(files, fault);
 }
 
-/** Warns of a certificate that has expired: clients refuse it, and say so to nobody here. */
+/** Warns of an expired certificate: clients refuse it, but do not tell the server. */
 export function warnIfExpired({ cert }: Pair, log: Pick<ServeLog, 'warn'>, now: number = Date.now()): void {
   const until = new Date(new X509Certificate(cert).validTo);
   if (until.getTime() < now) log.warn('certificate-expired', { until: until.toISOString() });
 }
 
-/** Those for etcd. */
+/** The certificates for etcd. */
 export function toEtcdTls({ etcdTls }: Pick<ServeCommand, 'etcdTls'>): FromFiles<EtcdTls> | undefined {
   if (etcdTls === undefined) return undefined;
   const { caFile, certFile, keyFile } = etcdTls;
@@ -189,7 +189,7 @@ export function toEtcdTls({ etcdTls }: Pick<ServeCommand, 'etcdTls'>): FromFiles
 /** Who the server is in etcd. */
 export interface EtcdUser {
   readonly user: string;
-  /** As it is at present. */
+  /** The current one. */
   readonly password: FromFiles<string>;
 }
 

@@ -31,7 +31,7 @@ export interface ServeCommand {
   /** Where numbers and health are served without a token. */
   readonly metrics: { readonly host: string; readonly port: number } | undefined;
   readonly log: LogFormat;
-  /** How long a connection is kept that waits for its next request. */
+  /** How long an idle connection is kept open for its next request. */
   readonly keepAliveMs: number;
   /** How long a shutdown may take, and how long within that everything is served while `/readyz` fails. */
   readonly drainMs: number;
@@ -78,7 +78,7 @@ export const SERVE_OPTIONS: Options = {
   },
 };
 
-/** Without tokens nobody is a tenant. */
+/** Without tokens there are no tenants. */
 const OF_TENANTS = ['max-watchers-per-tenant', 'max-requests-per-tenant', 'max-writes-per-second-per-tenant'] as const;
 
 /** Prefixes of other programs' keys would be overwritten; this one is ours. */
@@ -138,7 +138,7 @@ function checkExposure({ host, token, tokenFile, tls }: ServeCommand): void {
   throw new UsageError(`--host ${quote(host)} lets other machines in, and needs --token${also}`, 'serve');
 }
 
-/** Whether only this machine can reach an address. Nobody knows what a name means tomorrow, except `localhost`. */
+/** Whether only this machine can reach an address. What a name means may change, except for `localhost`. */
 export function isLoopback(host: string): boolean {
   return /^127(\.\d{1,3}){3}$/.test(host) || host === '::1' || host.toLowerCase() === 'localhost';
 }
@@ -158,7 +158,7 @@ function checkPair(given: Given, of: 'tls' | 'etcd'): void {
   if (given.has(`${of}-cert`) !== given.has(`${of}-key`)) throw given.error(`--${of}-cert and --${of}-key go together`);
 }
 
-/** What goes with `--etcd` and nothing else. */
+/** The options that go only with `--etcd`. */
 function toEtcd(given: Given): Pick<ServeCommand, 'etcd' | 'etcdTls' | 'etcdUser' | 'etcdPasswordFile'> {
   const etcd = given.list('etcd').map((url) => toEtcdUrl(given, url));
   const places = ['data', 'sqlite', 'etcd'].filter((option) => given.has(option)).map((option) => `--${option}`);
@@ -275,7 +275,7 @@ function toServedResource(value: string): ServedResource {
   return { group, version, plural, kind, namespaced, status, ...(traits.includes('scale') && { scale: SCALE }) };
 }
 
-/** Reads all of them. No two may have the same name, and all versions of a resource must have the same kind. */
+/** Reads all values of `--resource`. No two may have the same name, and all versions of a resource must have the same kind. */
 function toServedResources(values: readonly string[]): ServedResource[] {
   const resources = values.map(toServedResource);
   for (const [at, { group, version, plural, kind, namespaced }] of resources.entries()) {
@@ -285,7 +285,7 @@ function toServedResources(values: readonly string[]): ServedResource[] {
       throw wrongResource(value, 'another --resource has this name or this kind');
     }
     if (before.some((each) => each.plural === plural && (each.kind !== kind || each.namespaced !== namespaced))) {
-      throw wrongResource(value, 'another version of it has another kind, or :cluster');
+      throw wrongResource(value, 'another version of it has a different kind, or :cluster');
     }
   }
   return resources;

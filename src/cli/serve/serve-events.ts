@@ -7,12 +7,12 @@ import { errorText, LogDigest, type ServeLog } from './log.ts';
 import type { ServeCommand } from './serve-args.ts';
 
 /**
- * Refusals that matter to an operator: clients that are unknown, forbidden or too many, or come to a server that is shutting
+ * Refusals that matter to an operator: clients that are unknown, forbidden or too many, or connect to a server that is shutting
  * down.
  */
 const REFUSALS: ReadonlySet<number> = new Set([401, 403, 421, 429, 503]);
 
-/** Requests that come again and again. Their answers are not news: `not-ready` is logged once, with the reason. */
+/** Requests that are repeated all the time. Their answers are not news: `not-ready` is logged once, with the reason. */
 const PROBES = /^\/(healthz|livez|readyz)\b/;
 
 /** What a server does with its clients, as lines of a log: each kind has one line per second at most. */
@@ -39,7 +39,7 @@ export class ServeEvents {
     };
   }
 
-  /** The server has begun, with so many kinds. Logs its options without secrets: only the address of a URL. */
+  /** The server has started, with this many kinds. Logs its options without secrets: of a URL, only the address. */
   started({ etcd, prefix, dataFile, sqliteFile, token, tokenFile, tls }: ServeCommand, resources: number): void {
     this.log.info('start', {
       version,
@@ -59,12 +59,12 @@ export class ServeEvents {
     this.refused.add('421', { method, path: url.split('?', 1)[0], address: socket.remoteAddress });
   }
 
-  /** A connection that its address may not have besides the others. */
+  /** A connection beyond the limit for its address. */
   dropped(address: string | undefined): void {
     this.refused.add('connection', { address });
   }
 
-  /** Logs what has not been logged, and leaves no timer behind. */
+  /** Logs the rest, and leaves no timer behind. */
   end(): void {
     for (const digest of this.digests) digest.end();
   }
@@ -121,7 +121,7 @@ export class HealthMonitor {
     const failing = checks.filter(({ ok }) => !ok);
     const names = failing.map(({ name }) => name).join(',');
     if (ready && !this.isReady) log.info('ready');
-    // Before it has been ready for the first time, only what has failed is of interest.
+    // Before it is ready for the first time, only failures matter.
     else if (!ready && names !== this.failing && (this.isReady || reasonOf(failing) !== undefined)) {
       log.warn('not-ready', { checks: names, reason: reasonOf(failing) });
     }

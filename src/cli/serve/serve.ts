@@ -59,7 +59,9 @@ export async function serve(command: ServeCommand, output: Output): Promise<numb
   return code;
 }
 
-/** The kinds of the command line, and all built-in ones besides. Of one that is named, such as Leases, the built-in definition counts. */
+/**
+ * The kinds of the command line, and all built-in ones. If both name a kind, such as Leases, the built-in definition counts.
+ */
 export function withBuiltIn(named: ServeCommand['resources']): readonly ResourceDefinition[] {
   const all = [...BUILT_IN_KINDS, toCrdDefinition({}) as ResourceDefinition];
   const isBuiltIn = ({ group, version, plural, kind, namespaced }: ServeCommand['resources'][number]): boolean => {
@@ -68,7 +70,10 @@ export function withBuiltIn(named: ServeCommand['resources']): readonly Resource
     if (own.version === version && own.kind === kind && (own.namespaced ?? true) === namespaced) return true;
     const scope = own.namespaced === false ? ':cluster' : '';
     const expected = `${plural}${group && `.${group}`}/${own.version}=${own.kind}${scope}`;
-    throw new UsageError(`--resource: ${plural} of this group are built in: expected ${expected}, or no such option`, 'serve');
+    throw new UsageError(
+      `--resource: ${plural} of this group are built in: expected ${expected}, or leave the option out`,
+      'serve',
+    );
   };
   return [...BUILT_IN_KINDS, ...named.filter((each) => !isBuiltIn(each))];
 }
@@ -97,7 +102,7 @@ async function serveFrom(storage: Storage, deps: ServeDeps): Promise<number> {
     ...events.hooks,
   });
   if (tokens) {
-    // A watch does not outlive its token. Whoever has the same name and another token comes again.
+    // A watch does not outlive its token. A client with the same name and another token reconnects.
     tokens.onChange = (now, before) => {
       const lost = before.lostIn(now);
       if (lost.size > 0) api.disconnect(({ identity }) => lost.has(identity));
@@ -116,7 +121,7 @@ async function serveFrom(storage: Storage, deps: ServeDeps): Promise<number> {
     const own = { ...command, maxConnectionsPerAddress: connectionsOf(command) };
     const url = await listen(server, own, tls === undefined ? 'http' : 'https');
     for (const each of [server, scraped]) each?.on('error', (error) => log.error('error', { error: error.message }));
-    // Definitions are a kind, too.
+    // The 1 is the kind of definitions.
     events.started(command, resources.length + 1 + crds.length);
     log.info('listening', { url, metrics: metricsUrl });
     monitor = new HealthMonitor({ health: () => api.health(), log, clock: systemClock });
@@ -151,7 +156,7 @@ async function untilEnd({ command, output, tls, tokens, log }: ServeDeps, lines:
   if (tokens !== undefined && tls === undefined) {
     log.warn('token-unencrypted', {
       message:
-        'the token is sent without encryption, and kubectl does not send it at all, because it does so only over HTTPS; see --tls-cert',
+        'the token is sent unencrypted, and kubectl does not send it at all, because it sends tokens over HTTPS only; see --tls-cert',
     });
   }
   await aborted(stop.signal);
@@ -189,7 +194,7 @@ function addressOf({ headers, socket }: IncomingMessage, header: string): string
   return told || (socket.remoteAddress ?? '');
 }
 
-/** Whether the server goes away: its clients should come back on other connections, which lead elsewhere. */
+/** Whether the server is going away: its clients should reconnect, which leads them elsewhere. */
 interface Departure {
   isLeaving: boolean;
 }
@@ -241,13 +246,13 @@ function createHttpServer(
   return server;
 }
 
-/** A server whose new connections get the certificate as it is at present. */
+/** A server whose new connections get the current certificate. */
 function securely(tls: FromFiles<Pair>, log: ServeLog, create: (pair: Pair) => ReturnType<typeof createSecureServer>): Server {
   const server = create(tls.value);
   warnIfExpired(tls.value, log);
   tls.onChange = (pair) => {
     warnIfExpired(pair, log);
-    // Bun has no such thing.
+    // Bun does not have it.
     if (!('setSecureContext' in server))
       throw new Error('this runtime cannot replace the certificate: restart to use the new one');
     server.setSecureContext(pair);

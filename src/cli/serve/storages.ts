@@ -11,7 +11,7 @@ import { errorText, type ServeLog } from './log.ts';
 import type { EtcdUser } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 
-/** After this time, the user who starts a server is told what it waits for. */
+/** After this time, the user who starts a server is told what it is waiting for. */
 const PATIENCE_MS = 2_000;
 
 /** What is needed to open a storage. */
@@ -42,7 +42,7 @@ export async function openStorage({ dataFile, sqliteFile, etcd, prefix }: ServeC
         log.error('storage-failed', {
           file: dataFile,
           error: errorText(error),
-          message: 'nothing is written any more: fix the disk, then restart the server',
+          message: 'nothing more is written: fix the disk, then restart the server',
         }),
     });
   } catch (error) {
@@ -50,7 +50,7 @@ export async function openStorage({ dataFile, sqliteFile, etcd, prefix }: ServeC
   }
 }
 
-/** Tells whoever waits for a large file how much of it has been read. */
+/** Logs how much of a large file has been read. */
 function progressOf(file: string, log: Pick<ServeLog, 'info'>): (progress: LoadProgress) => void {
   let nextMs = performance.now() + PATIENCE_MS;
   return ({ bytes, ofBytes }) => {
@@ -60,7 +60,7 @@ function progressOf(file: string, log: Pick<ServeLog, 'info'>): (progress: LoadP
   };
 }
 
-/** How long a server that ends asks whether its disk has failed. */
+/** How long a server that ends waits to hear whether its disk has failed. */
 const KNOWN_MS = 500;
 
 /** Closes a storage. Returns the exit code: 1 if its disk has failed, now or before. */
@@ -69,7 +69,8 @@ export async function closeStorage(
   log: Pick<ServeLog, 'error'>,
 ): Promise<number> {
   let failure: unknown;
-  // Only a disk that has failed is a failure of this process, and that is known at once. A distant storage may be away at the moment.
+  // Only a disk that has failed is a failure of this process, and that is known at once. A remote storage may be unavailable at
+  // the moment.
   const health = within(storage.checkHealth?.() ?? Promise.resolve(), {
     limitMs: KNOWN_MS,
     clock: systemClock,
@@ -87,7 +88,7 @@ export async function closeStorage(
   return failure === undefined ? 0 : 1;
 }
 
-/** It is loaded late, as etcd is: most servers do without. */
+/** Loaded only when needed, like etcd: most servers do not use it. */
 async function openSqlite(file: string): Promise<Storage> {
   const { SqliteStorage } = await import('../../storage/sqlite/index.ts');
   try {

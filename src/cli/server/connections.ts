@@ -7,7 +7,7 @@ import { answerStatus } from '../../bridge/transport/upgrades.ts';
 import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
 import { type Status, toStatus } from '../../watch/event.ts';
 
-/** Requests of one connection that may wait for the answers to earlier ones. */
+/** How many requests of one connection may wait for the answers to earlier ones. */
 const MAX_PIPELINED = 8;
 
 /**
@@ -29,10 +29,10 @@ export class Pipelining {
     const { socket } = response.req;
     if (socket.destroyed) return false;
     guardAnswer(response as WholeHttpAnswer, this.stalls);
-    // A response gets its socket when it is its turn.
+    // A response gets its socket when its turn comes.
     if (response.socket !== null) return true;
     const count = (this.waiting.get(socket) ?? 0) + 1;
-    // After a stream there is no turn.
+    // After a stream, its turn never comes.
     if (count > MAX_PIPELINED || this.streaming.has(socket)) {
       socket.destroy();
       return false;
@@ -67,9 +67,9 @@ const REQUESTS: Readonly<Record<string, Status>> = {
 };
 
 /**
- * Answers with a Status whatever Node cannot read as a request, or waits for in vain, and closes the connection. No other code
- * sees it. If the answer to another request may be on its way, there is no answer: it would be mistaken for that one, or for a
- * part of it.
+ * Answers with a Status what Node cannot read as a request, or what never arrives completely, and closes the connection. No
+ * other code sees such requests. If the answer to another request may be on its way, there is no answer: it would be mistaken
+ * for that one, or for a part of it.
  */
 export function refuseBadRequests(server: Server): void {
   const open: WeakMap<Duplex, Set<ServerResponse>> = new WeakMap();

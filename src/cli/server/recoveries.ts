@@ -1,10 +1,10 @@
 import type { ClientStats } from '../../bridge/hub/connection.ts';
 import type { HubNotice, Observer } from '../../bridge/hub/tally.ts';
 
-/** Connections that have ended with losses, and are remembered for a client that comes back. */
+/** How many connections that ended with losses are remembered for clients that come back. */
 const MAX_ENDED = 1_000;
 
-/** One connection of a client, as far as it is of interest here. */
+/** What matters here about one connection of a client. */
 interface ClientConnection {
   readonly id: number;
   readonly address: string;
@@ -13,7 +13,7 @@ interface ClientConnection {
   readonly from: number;
   /** Events that its earlier connections dropped, and that it was sent. */
   recovered: number;
-  /** It continues an earlier connection, and nobody knows yet which one. */
+  /** It continues an earlier connection, but it is not known yet which one. */
   open: boolean;
 }
 
@@ -24,7 +24,7 @@ interface Ended extends ClientConnection {
 }
 
 /**
- * Which dropped events a client got after all: it was cut, came back, and resumed after the last event that it had.
+ * Which dropped events a client received after all: it was cut, came back, and resumed after the last event that it had.
  *
  *     connection 1: from ======== to, and then `dropped` events that did not fit
  *     connection 2:          from ======================================== ...      all of those are recovered
@@ -61,7 +61,7 @@ export class Recoveries implements Observer {
   }
 
   private begin({ id, address, transport, queued }: ClientStats): void {
-    // When a connection opens, all that is queued is what it missed.
+    // When a connection opens, its queue is what it missed.
     this.present.set(id, { id, address, transport, from: this.head() - queued, recovered: 0, open: false });
   }
 

@@ -19,7 +19,7 @@ import { Pipelining } from './connections.ts';
 import type { Recoveries } from './recoveries.ts';
 import { LINE_BYTES, MAX_BYTES_PER_SECOND, narrow } from './slow-line.ts';
 
-/** An answer is served again for at least this time. */
+/** An answer is reused for at least this long. */
 export const MIN_AGE_MS = 10;
 /** An answer is never older than this. */
 export const MAX_AGE_MS = 250;
@@ -53,14 +53,15 @@ export class SharedAnswer {
 }
 
 /**
- * How long a connection may take for its request, and how large that may be. A connection on which there has never been a request is
- * closed after that as well. One that waits for its next request is not counted, so `--keep-alive` may be longer than both.
+ * How long a connection may take for its request, and how large that may be. A connection that has never had a request is
+ * closed after that time as well. The limits do not apply to a connection that waits for its next request, so `--keep-alive`
+ * may be longer than both.
  */
 export const PATIENCE = {
   headersTimeout: 10_000,
   requestTimeout: 20_000,
   connectionsCheckingInterval: 2_000,
-  /** For TLS; whoever has not begun a request by then is not heard of otherwise. */
+  /** For TLS: no other limit applies before a request begins. */
   handshakeTimeout: 10_000,
   maxHeaderSize: 16_384,
 } as const;
@@ -69,7 +70,7 @@ export const PATIENCE = {
 interface PipeServerOptions {
   /** The host it listens on. */
   readonly host: string;
-  /** How long a connection is kept that waits for its next request. */
+  /** How long an idle connection is kept open for its next request. */
   readonly keepAliveMs: number;
   /** The queue length of every client, and what happens when a queue is full; shown on the page. */
   readonly capacity: number;
@@ -101,7 +102,7 @@ export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
     } else if (queryOf(request) === undefined) answer(request, response, BAD_QUERY);
     else answer(request, response, routes[path]?.() ?? NOT_FOUND);
   });
-  // Before that of the hub, which knows nothing about names.
+  // Runs before the hub's handler, which does not check names.
   attachHandler(server, (request, socket) => {
     if (isMeant(request, { server, host })) return false;
     refuseUpgrade(socket, MISDIRECTED);
@@ -127,7 +128,7 @@ function toRoutes(hub: Hub, options: PipeServerOptions): Routes {
     () =>
       toText([
         ...hubMetrics(hub.stats()),
-        counter('events_recovered_total', 'Dropped events that clients got after all when they resumed.', recovered()),
+        counter('events_recovered_total', 'Dropped events that clients received after all, when they resumed.', recovered()),
         counter('lines_skipped_total', 'Lines of input that were not events.', skipped()),
       ]) + processMetrics(),
   );
@@ -176,7 +177,7 @@ interface NamedServer {
  */
 export function isMeant(request: IncomingMessage, { server, host }: NamedServer): boolean {
   const { host: asked } = request.headers;
-  // No browser leaves it out.
+  // Browsers always send it.
   return asked === undefined || isOwn(asked, host) || !isLocal(server);
 }
 
@@ -249,8 +250,8 @@ export function queryOf({ url = '/' }: Pick<IncomingMessage, 'url'>): URLSearchP
 const connections: WeakMap<Server, ReadonlySet<Socket>> = new WeakMap();
 
 /**
- * Connections that one address may have, whatever they do: more than its clients and requests can need, and few enough that it
- * leaves files to others.
+ * Connections that one address may have, whatever they do: more than its clients and requests can need, and few enough to leave
+ * file descriptors to others.
  */
 export const MAX_CONNECTIONS_PER_ADDRESS = 4_000;
 

@@ -1,6 +1,6 @@
 /**
- * What kinds there are, and what their objects look like: from definitions, and from OpenAPI v3 documents, those of a server among
- * them. Both become the same, so that a definition in a file and the server that serves it lead to the same types.
+ * Kinds and the shapes of their objects, read from definitions and from OpenAPI v3 documents, including a server's. Both become
+ * the same, so a definition in a file and a server that serves it lead to the same types.
  */
 import type { JsonSchema } from '../../apiserver/definition.ts';
 import { compareApiVersions } from '../../apiserver/documents/discovery.ts';
@@ -20,14 +20,14 @@ export interface DescribedKind {
   /** Undefined if only the objects are known, and not where a server has them. */
   readonly plural: string | undefined;
   readonly namespaced: boolean;
-  /** Whether a server keeps such objects. It only answers others, such as reviews. */
+  /** Whether a server stores such objects. Others, such as reviews, it only answers. */
   readonly kept: boolean;
   /** Further names by which people call it. */
   readonly aliases: readonly string[];
   readonly schema: JsonSchema;
   /** Its name among the components; undefined for a definition. */
   readonly component: string | undefined;
-  /** Why one should not use this version; undefined: nothing is wrong with it. */
+  /** Why not to use this version; undefined: it is not deprecated. */
   readonly deprecated: string | undefined;
   /** Where it was read. */
   readonly source: string;
@@ -115,7 +115,7 @@ export function kindsOfOpenApi(document: JsonSchema, source: string): Described 
   const paths = recordOf(document.paths);
   const places = placesOf(paths);
   const found = [...kinds].map(([id, kind]) => ({ ...kind, ...places.get(id) }));
-  // What has no place in a document with paths is a part of others, such as the eviction of a pod.
+  // In a document with paths, a kind without a path is part of another, such as the eviction of a pod.
   return { kinds: Object.keys(paths).length > 0 ? found.filter(({ plural }) => plural !== undefined) : found, components };
 }
 
@@ -147,7 +147,7 @@ function kindsIn(extension: unknown): GroupVersionKind[] {
   });
 }
 
-/** Puts together what was read in several places. What is there twice must be the same. */
+/** Merges what was read in several places. Duplicates must be the same. */
 export function together(parts: readonly Described[]): Described {
   const components: Components = new Map();
   const kinds = new Map<string, DescribedKind>();
@@ -156,7 +156,9 @@ export function together(parts: readonly Described[]): Described {
     for (const kind of part.kinds) {
       const before = kinds.get(idOf(kind));
       if (before !== undefined && !equals(before.schema, kind.schema)) {
-        throw new Error(`${kind.kind} of ${apiVersionOf(kind)} is in ${before.source} and, otherwise, in ${kind.source}`);
+        throw new Error(
+          `${kind.kind} of ${apiVersionOf(kind)} is in ${before.source} and, with other content, in ${kind.source}`,
+        );
       }
       if (before === undefined) kinds.set(idOf(kind), kind);
     }
@@ -169,7 +171,7 @@ function byGroupAndKind(one: DescribedKind, other: DescribedKind): number {
   return byText(one.group, other.group) || byText(one.kind, other.kind) || compareApiVersions(one.version, other.version);
 }
 
-/** Returns the kinds that are asked for, in order. `missed`: called with those that there are not. */
+/** Returns the kinds that are asked for, in order. Calls `missed` with those that do not exist. */
 export function select(
   kinds: readonly DescribedKind[],
   { wanted, missed }: { readonly wanted: readonly WantedKind[]; missed(wanted: WantedKind): never },

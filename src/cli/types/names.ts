@@ -13,7 +13,7 @@ export function pascal(text: string): string {
 
 const constantCase = (text: string): string => text.replace(/[^A-Za-z0-9]+/g, '_').toUpperCase();
 
-/** What is to be named. */
+/** Something that needs a name. */
 interface Versioned {
   readonly group: string;
   readonly version: string;
@@ -39,8 +39,8 @@ export class Names {
   }
 
   /**
-   * Takes the names of interfaces, in this order. The best version of a kind is called as the kind, and others have their version behind
-   * it; where that is taken, the group stands before it: `Website`, `WebsiteV1beta1`, `EventsEvent`.
+   * Takes the names of interfaces, in this order. The best version of a kind has the kind's name, others append their version;
+   * if that is taken, the group goes in front: `Website`, `WebsiteV1beta1`, `EventsEvent`.
    */
   takeAll<T extends Versioned>(all: readonly T[]): Map<T, { readonly name: string; readonly isBest: boolean }> {
     const best = new Map<string, string>();
@@ -78,7 +78,10 @@ function forms({ group, version, kind }: Versioned, isBest: boolean): readonly (
       ];
 }
 
-/** What a component's name says, such as `io.k8s.api.apps.v1.DeploymentSpec`; in the order in which components get their names. */
+/**
+ * The parts of a component's name, such as `io.k8s.api.apps.v1.DeploymentSpec`; in the order in which components get their
+ * names.
+ */
 export function sortedComponents(components: Iterable<string>): readonly (Versioned & { readonly component: string })[] {
   const parsed = [...components].map((component) => {
     const words = component.split('.');

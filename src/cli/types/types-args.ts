@@ -64,7 +64,7 @@ export function toTypes(given: Given): TypesCommand {
 function toSource(given: Given): URL | readonly string[] {
   const [first, ...more] = given.positionals;
   if (first === undefined) {
-    // A whole cluster has hundreds of kinds: it is not what a forgotten argument means.
+    // A whole cluster has hundreds of kinds, so a missing argument does not mean that.
     if (['kind', 'context', 'kubeconfig'].some((option) => given.has(option))) return [];
     throw given.error('missing FILE or URL, or --kind or --context for a cluster, for example: watchmux types crds/');
   }
@@ -76,7 +76,7 @@ function toSource(given: Given): URL | readonly string[] {
   return url;
 }
 
-/** Returns undefined for what names no kind. */
+/** Returns undefined for a text that names no kind. */
 function toWanted(text: string): WantedKind | undefined {
   const [, name, group, version] = /^([^./\s]+)(?:\.([^/\s]+))?(?:\/([^/\s]+))?$/.exec(text) ?? [];
   if (name === undefined) return undefined;

@@ -71,7 +71,7 @@ const pathOf = (file: string): string => `"${dotted(file.slice(-1_000))}"`;
 
 const fault: Fault = (file, why) => new UsageError(`${pathOf(file)}: ${why}`, 'types');
 
-/** Reads definitions and OpenAPI documents. What is something else is left out. */
+/** Reads definitions and OpenAPI documents. Ignores anything else. */
 async function fromFiles(paths: readonly string[]): Promise<Described> {
   const parts: Described[] = [];
   for (const path of paths) {
@@ -137,7 +137,7 @@ async function fromServer({ from, kinds, headers, responseTimeoutMs, file, conte
   return together(parts);
 }
 
-/** Reads JSON of whatever type it is said to be: a kube-apiserver calls the index plain text. */
+/** Reads JSON whatever its content type: a kube-apiserver calls the index plain text. */
 async function readJson(means: HttpSettings, url: URL): Promise<object | undefined> {
   const exchange = new Exchange(means, undefined);
   try {

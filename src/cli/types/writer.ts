@@ -5,13 +5,13 @@
  *     an object inside      ---> an interface of its own, named by its path: WebsiteSpec, WebsiteSpecPortsItem
  *     a component           ---> an interface, or a type, named as its schema
  *
- * - A type says what a server may answer, and what it takes. What is not sure is optional; what is unknown is `unknown`.
- * - `metadata.name` is certain, and everything else of metadata is optional, so that one type is enough to read and to create.
- * - Names of globals, such as `Record`, are not used: a kind may be called so.
+ * - A type covers what a server may return and what it accepts. Anything uncertain is optional; anything unknown is `unknown`.
+ * - `metadata.name` is required and all other metadata optional, so that one type is enough to read and to create.
+ * - Names of globals, such as `Record`, are not used, because a kind may have such a name.
  * - Members are in alphabetical order, so that servers and files may have them in any. Nothing depends on the time or the place.
  *
- * By hand: json-schema-to-typescript 16 installs 25 MB in 15 packages, writes objects inside of others without names, and leaves out
- * defaults and limits; it would replace 200 of these lines, and need half as many to prepare schemas for it.
+ * Written by hand: json-schema-to-typescript 16 installs 25 MB in 15 packages, writes nested objects without names, and leaves
+ * out defaults and limits; it would replace 200 of these lines, and need half as many to prepare schemas for it.
  */
 import type { JsonSchema } from '../../apiserver/definition.ts';
 import { OBJECT_META, OPEN, SHARED, text } from '../../apiserver/documents/schemas.ts';
@@ -33,9 +33,9 @@ interface Selection {
 const HEADER = '// Written by "watchmux types". Changes are lost when it is written again.\n';
 const REFERENCE = '#/components/schemas/';
 const MAX_DEPTH = 100;
-/** Of all types, names among them. A kube-apiserver has some 2 million. */
+/** For all types, including names. A kube-apiserver has some 2 million. */
 const MAX_CHARS = 67_108_864;
-/** Kubernetes' own. Newer servers know more values of their enumerations. */
+/** Kubernetes' own components. Newer servers know more values of their enumerations. */
 const BUILT_IN = /^io\.k8s\.(api|apimachinery|kube-aggregator|apiextensions-apiserver)\./;
 const QUANTITY = 'io.k8s.apimachinery.pkg.api.resource.Quantity';
 const MANAGED_FIELDS_ENTRY = 'io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry';
@@ -77,7 +77,7 @@ const COMMON: Components = new Map([
   [QUANTITY, { ...text('A number with a unit, such as 500m, 1.5 or 2Gi.') }],
 ]);
 
-/** Writes the interfaces of these kinds, and of all that they refer to. */
+/** Writes the interfaces of these kinds, and of everything they refer to. */
 export function writeTypes(selection: Selection): string {
   return new TypeWriter(selection).write();
 }
@@ -149,7 +149,7 @@ class TypeWriter {
     return reached;
   }
 
-  /** Counts what is written, also for a moment, so that no schema takes all time and memory. */
+  /** Counts everything written, even temporarily, so that no schema takes all time and memory. */
   #spend(text: string): string {
     this.#charsLeft -= text.length;
     if (this.#charsLeft < 0)
@@ -159,7 +159,7 @@ class TypeWriter {
 
   #schemaOf(component: string): JsonSchema {
     const schema = COMMON.get(component) ?? this.#selection.components.get(component);
-    if (schema === undefined) throw new Error(`there is no schema ${quote(component)}, to which another one refers`);
+    if (schema === undefined) throw new Error(`there is no schema ${quote(component)}, but another one refers to it`);
     return schema;
   }
 
@@ -190,13 +190,13 @@ class TypeWriter {
     this.#interface({ ...schema, properties, [OPEN]: open }, { place, members, docs: [...descriptionOf(schema), ...tags] });
   }
 
-  /** Writes a component: an interface if it is an object with members, otherwise a name for what it is. */
+  /** Writes a component: an interface if it is an object with members, otherwise a type alias. */
   #named(schema: JsonSchema, place: Place): void {
     if (hasMembers(schema)) {
       this.#interface(schema, { place, docs: descriptionOf(schema) });
       return;
     }
-    // Its parts are written after it, as those of interfaces are.
+    // Its parts are written after it, like those of interfaces.
     const at = this.#written.push('') - 1;
     const type = this.#type(schema, { ...place, name: `${place.name}Value` });
     this.#written[at] = `${comment([...descriptionOf(schema), ...limitsOf(schema)], '')}export type ${place.name} = ${type};\n`;
@@ -305,11 +305,11 @@ const INHERITED: ReadonlySet<string> = new Set([
   ...['hasOwnProperty', 'isPrototypeOf', 'propertyIsEnumerable'],
 ]);
 
-/** What an interface has besides what its schema says. */
+/** What an interface has in addition to its schema. */
 interface InterfaceParts {
   readonly place: Place;
   readonly members?: readonly string[];
-  /** Objects inside of others are described where they are members. */
+  /** Nested objects are described where they are members. */
   readonly docs?: readonly string[];
 }
 
@@ -320,7 +320,7 @@ const nth = (place: Place, at: number): Place => ({
   name: at === 0 ? place.name : `${place.name}${at + 1}`,
 });
 
-/** What a schema of several types says of one of them: members are those of an object, items those of a list. */
+/** What a schema of several types says about one of them: members apply to objects, items to lists. */
 function ofType(schema: JsonSchema, type: unknown): JsonSchema {
   if (type === 'object') return { ...schema, type };
   return type === 'array' ? { type, items: schema.items } : { type };
@@ -337,10 +337,10 @@ const hasMembers = (schema: JsonSchema): boolean => Object.keys(recordOf(schema.
 
 const isOpen = (additional: unknown): boolean => additional === true || typeof additional === 'object';
 
-/** A type that something can stand behind. */
+/** A type to which something can be appended. */
 const grouped = (type: string): string => (/ [|&] /.test(type) ? `(${type})` : type);
 
-/** The literal types of an enumeration; none if it has a value for which there is none. */
+/** The literal types of an enumeration; none if one of its values has no literal type. */
 function valuesOf(values: unknown): readonly string[] {
   if (!Array.isArray(values)) return [];
   const types = values.map((value: unknown) => {
@@ -353,14 +353,14 @@ function valuesOf(values: unknown): readonly string[] {
   return known.length === types.length ? [...new Set(known)] : [];
 }
 
-/** A text as TypeScript, which does nothing to a terminal or an editor. */
+/** A text as TypeScript, which has no effect on a terminal or an editor. */
 const literal = (value: string): string => (/^[\w ./:-]*$/.test(value) ? `'${value}'` : harmless(JSON.stringify(value)));
 
 const keyOf = (name: string): string => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : literal(name));
 
 const descriptionOf = ({ description }: JsonSchema): readonly string[] => (typeof description === 'string' ? [description] : []);
 
-/** What is said of values beyond their type. */
+/** What is said about values beyond their type. */
 const LIMITS = [
   ...['format', 'minimum', 'maximum', 'multipleOf', 'minLength', 'maxLength', 'pattern', 'minItems', 'maxItems'],
   ...['minProperties', 'maxProperties'],
@@ -380,13 +380,13 @@ function limitsOf(schema: JsonSchema): readonly string[] {
   return ['', limits.join(', ')];
 }
 
-/** What is filled in; but for `{}`, which only leads to further defaults. */
+/** The default; except `{}`, which only leads to further defaults. */
 function defaultOf(schema: JsonSchema): readonly string[] {
   const shown = schema.default === undefined ? '{}' : harmless(JSON.stringify(schema.default));
   return shown === '{}' ? [] : ['', `@defaultValue \`${shown}\``];
 }
 
-/** A comment of these texts, which nothing in them ends. */
+/** A comment with these texts, which cannot end it. */
 function comment(texts: readonly string[], indent: string): string {
   const all = texts.flatMap((each) => each.split(/\r\n|[\n\r\u2028\u2029]/));
   const lines = all.map((line) => printable(line.replaceAll('\t', '  ')).replaceAll('*/', '*\\/').trimEnd());

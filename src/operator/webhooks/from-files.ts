@@ -1,13 +1,13 @@
 /**
- * What a server has read from files, and reads again when they change: certificates, tokens, passwords.
+ * What a server reads from files, and reads again when they change: certificates, tokens, passwords.
  *
  *     refresh ---> as before: nothing
  *             ---> valid: it replaces what was there
  *             ---> broken, or gone: what was there remains in use, and the caller learns why, once
  *
  * Files are read, not watched: in a Kubernetes secret they are links to links, of which only the first is replaced, and not every
- * file system reports changes. What belongs together is replaced together: a new certificate without its key is broken until the key
- * has come.
+ * file system reports changes. Files that belong together are replaced together: a new certificate without its key is broken
+ * until the key has arrived.
  */
 import { readFileSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
@@ -23,7 +23,7 @@ export interface NamedFile {
   readonly file: string;
 }
 
-/** Makes the error that says what is wrong with an option. */
+/** Creates the error that says what is wrong with an option. */
 export type Fault = (text: string) => Error;
 
 const INVALID: Fault = (text) => new WatchError('INVALID_ARGUMENT', text);
@@ -32,13 +32,13 @@ const INVALID: Fault = (text) => new WatchError('INVALID_ARGUMENT', text);
 interface FromFilesOptions<T> {
   /** If there are none, the value is always the same. */
   readonly files: readonly NamedFile[];
-  /** Makes the value of the content of the files, in their order. Throws what is wrong. */
+  /** Creates the value from the contents of the files, in their order. Throws if they are invalid. */
   readonly make: (contents: readonly Buffer[]) => T;
   /** Default: INVALID_ARGUMENT. */
   readonly fault?: Fault;
 }
 
-/** A value that is made of files. */
+/** A value that is made from files. */
 export class FromFiles<T> {
   /** Called with each new value, and the one before. */
   onChange: (value: T, before: T) => void = () => {};
@@ -64,13 +64,16 @@ export class FromFiles<T> {
     return this.current;
   }
 
-  /** Reads the files again. Resolves with what is news: that the value has changed, or an error. With `again`, everything is. */
+  /**
+   * Reads the files again. Resolves with news: that the value has changed, or an error. With `again`, even if nothing
+   * is new.
+   */
   async refresh(again: boolean): Promise<'changed' | Error | undefined> {
     try {
       const contents = await Promise.all(this.files.map((file, at) => this.contentOf(file, this.contents[at] as Buffer)));
       const same = contents.every((each, at) => each.equals(this.contents[at] as Buffer));
       if (same && this.failure === undefined && !again) return undefined;
-      // Not tried again before it has changed again.
+      // Not tried again before the files change again.
       this.contents = contents;
       const before = this.current;
       this.current = this.make(contents);
@@ -93,7 +96,7 @@ export class FromFiles<T> {
     }
   }
 
-  /** A pipe can be read only once, and reading it again might wait for ever. */
+  /** A pipe can be read only once, and reading it again might wait forever. */
   private async contentOf({ option, file }: NamedFile, before: Buffer): Promise<Buffer> {
     try {
       return (await stat(file)).isFile() ? await readFile(file) : before;
@@ -117,7 +120,7 @@ export interface PemFile extends NamedFile {
 const CERTIFICATE = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END [A-Z0-9 ]*-----/g;
 const ENCRYPTED = /-----BEGIN ENCRYPTED |Proc-Type: 4,ENCRYPTED/;
 
-/** OpenSSL takes a CA in which it finds no certificate for none, and then trusts nobody. */
+/** OpenSSL treats a CA without a certificate as no CA, and then trusts nobody. */
 function checkPem({ option, file, part }: PemFile, text: string, fault: Fault): void {
   if (!text.includes('-----BEGIN ')) throw fault(`${option}: ${file} is not in PEM`);
   if (part === 'key') {
@@ -135,7 +138,7 @@ function checkPem({ option, file, part }: PemFile, text: string, fault: Fault): 
   }
 }
 
-/** What files in PEM contain. They must fit together. */
+/** The content of PEM files, which must match. */
 export function fromPemFiles<T extends object>(files: readonly PemFile[], fault: Fault = INVALID): FromFiles<T> {
   const make = (contents: readonly Buffer[]): T => {
     for (const [at, each] of files.entries()) checkPem(each, contents[at]?.toString('latin1') ?? '', fault);

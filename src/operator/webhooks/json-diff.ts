@@ -3,11 +3,11 @@
  *
  *     { a: 1, list: [x, y, z] } ---> { a: 2, list: [x, z] }     replace /a, remove /list/1
  *
- * - Members and elements that are equal are not in it, so another webhook's changes beside them are kept.
- * - A list is compared from both ends; what is between is changed element by element, then made longer or shorter at its end.
+ * - Equal members and elements are left out, so another webhook's changes beside them are kept.
+ * - A list is compared from both ends; the middle is changed element by element, then extended or shortened at its end.
  * - A patch is not much larger than the object: if it would have too many operations, or too long paths, it replaces whole members.
  *
- * Not a library: there is none that works in pieces, and takes `__proto__` for a name like any other.
+ * Not a library, because none works in pieces and treats `__proto__` as a name like any other.
  */
 import { comparing, toToken } from '../../storage/json.ts';
 import { isRecord } from '../../watch/errors.ts';
@@ -18,11 +18,11 @@ export type PatchOperation =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-/** As many as a kube-apiserver takes from its clients. */
+/** As many as a kube-apiserver accepts from its clients. */
 const MAX_OPERATIONS = 10_000;
 /** Characters of all paths together. */
 const MAX_PATH_CHARS = 1_048_576;
-/** Lists in lists whose elements are compared by themselves: each level takes as long as all that is in it. */
+/** How deeply nested lists are compared element by element: each level takes time for everything in it. */
 const MAX_LISTS = 8;
 
 type Members = Readonly<Record<string, unknown>>;
@@ -36,7 +36,7 @@ interface Pair {
   readonly lists: number;
 }
 
-/** The operations that make `after` of `before`. Both are JSON. They share values with `after`. */
+/** The operations that turn `before` into `after`. Both are JSON. They share values with `after`. */
 export function* diffing(before: Members, after: Members): Work<readonly PatchOperation[]> {
   const exact = yield* new Differ(true).run(before, after);
   if (exact) return exact;

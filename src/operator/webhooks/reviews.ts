@@ -1,6 +1,6 @@
 /**
- * What a kube-apiserver asks a webhook, and what it is answered: `AdmissionReview` of `admission.k8s.io/v1`, and `ConversionReview` of
- * `apiextensions.k8s.io/v1`. Nothing here knows about HTTP.
+ * A kube-apiserver's questions to a webhook, and the answers: `AdmissionReview` of `admission.k8s.io/v1`, and
+ * `ConversionReview` of `apiextensions.k8s.io/v1`. Independent of HTTP.
  */
 
 import {
@@ -32,20 +32,20 @@ export interface UserInfo {
   readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
 }
 
-/** What it takes to answer. */
+/** What is needed to answer. */
 export interface ReviewDeps {
   /** Does work in pieces. */
   readonly done: <R>(work: Work<R>) => Soon<R>;
   /** Aborts when nobody waits for the answer. */
   readonly signal: AbortSignal;
-  /** Gets what a hook throws: the client does not. */
+  /** Gets the errors that hooks throw: the client does not. */
   readonly onError: (error: unknown) => void;
 }
 
-/** What a hook throws is nobody's business but that of its owner. */
+/** Clients do not see what a hook throws. */
 const FAILED = { code: 500, reason: 'InternalError', message: 'Internal error occurred' };
 
-/** The answer to an AdmissionReview. Throws 400 for what is none, and whatever aborts the signal. */
+/** The answer to an AdmissionReview. Throws 400 for anything else, and the signal's reason if it aborts. */
 export async function answeredAdmission(
   body: unknown,
   { hook, hooks, ...deps }: ReviewDeps & { readonly hook: 'mutate' | 'validate'; readonly hooks: AdmissionHooks<UserInfo> },
@@ -67,7 +67,7 @@ export async function answeredAdmission(
     else return answer({ allowed: true, ...(await patchBy(hooks, review as Writing, deps)) });
   } catch (error) {
     if (signal.aborted && !(error instanceof Denied) && !isAbortOf(signal, error))
-      onError(new Error(`webhook: ${hook} of ${facts.resource} failed after its time`, { cause: error }));
+      onError(new Error(`webhook: ${hook} of ${facts.resource} failed after its timeout`, { cause: error }));
     signal.throwIfAborted();
     if (error instanceof Denied) {
       const { code, reason, message } = error;
@@ -95,7 +95,7 @@ async function patchBy(hooks: AdmissionHooks<UserInfo>, review: Writing, { done 
   return { patchType: 'JSONPatch', patch: await done(toBase64(patch)) };
 }
 
-/** The answer to a ConversionReview. Throws 400 for what is none. */
+/** The answer to a ConversionReview. Throws 400 for anything else. */
 export async function answeredConversion(
   body: unknown,
   { convert, done, signal, onError }: ReviewDeps & { readonly convert: Convert },
@@ -125,7 +125,7 @@ function* converting(objects: readonly unknown[], version: string, convert: Conv
   return converted;
 }
 
-/** What is asked, of which kind and version. */
+/** The review in a body, with its kind and version. */
 function reviewIn(body: unknown, kind: string, apiVersion: string): { readonly apiVersion: string; readonly request: Json } {
   if (!isRecord(body)) throw expected('the body', body, `an object of the kind ${kind}`);
   if (body.kind !== kind) throw expected('kind', body.kind, kind);
@@ -134,7 +134,7 @@ function reviewIn(body: unknown, kind: string, apiVersion: string): { readonly a
   return { apiVersion, request: body.request };
 }
 
-/** What the request says, but for the functions. */
+/** What the request says, without the functions. */
 function factsOf(request: Json): Omit<AdmissionReview<UserInfo>, 'deny' | 'warn' | 'signal'> {
   const { operation, resource, dryRun = false, userInfo = {}, options } = request;
   if (!isOperation(operation)) throw expected('request.operation', operation, `one of ${OPERATIONS.join(', ')}`);
@@ -161,7 +161,7 @@ function isOperation(value: unknown): value is AdmissionReview['operation'] {
   return (OPERATIONS as readonly unknown[]).includes(value);
 }
 
-/** Those that a review has, as texts. */
+/** The options in a review, as texts. */
 function optionsOf(options: unknown): Readonly<Record<string, string>> {
   if (!isRecord(options)) return {};
   const given = OPTIONS.filter((name) => ['string', 'number', 'boolean'].includes(typeof options[name]));

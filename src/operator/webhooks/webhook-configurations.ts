@@ -6,15 +6,20 @@ import { checkOptions, checkText, invalid, isRecord } from '../../watch/errors.t
 
 /** Options of {@link webhookConfigurations}. */
 export interface WebhookConfigurationsOptions {
-  /** Of both objects, and the end of the names of the webhooks, which clients read: three labels at least, `hooks.example.com`. */
+  /**
+   * The name of both objects, and the end of the webhooks' names, which clients see: at least three labels, such as
+   * `hooks.example.com`.
+   */
   readonly name: string;
   /** What is reviewed, such as `websites.example.com/v1`, with its subresources. */
   readonly resources: readonly (string | ResourceType)[];
   /** Where the webhooks are: a URL, to which `/mutate` and `/validate` are added, or a service of the cluster. */
   readonly at: string | { readonly namespace: string; readonly name: string; readonly port?: number | undefined };
-  /** The certificates, in PEM, of the authority of the server's. Default: none, because cert-manager, say, fills it in. */
+  /**
+   * The certificates, in PEM, of the CA that issued the server's. Default: none, for example because cert-manager fills it in.
+   */
   readonly ca?: string | Uint8Array | undefined;
-  /** What further members each webhook has, such as `failurePolicy` or `objectSelector`. */
+  /** Further members of each webhook, such as `failurePolicy` or `objectSelector`. */
   readonly more?: Readonly<Record<string, unknown>> | undefined;
 }
 

@@ -13,19 +13,21 @@ import type { Webhooks } from './webhooks.ts';
 export interface WebhookServerOptions {
   /** What is served. */
   readonly webhooks: Pick<Webhooks, 'handler'>;
-  /** The certificate in PEM, and those that it needs; of a mounted secret, `tls.crt`. Read again when it changes. */
+  /** The certificate and its chain, in PEM; in a mounted secret, `tls.crt`. Read again when it changes. */
   readonly certFile: string;
-  /** Its key in PEM; of a mounted secret, `tls.key`. Read again when it changes. */
+  /** Its key in PEM; in a mounted secret, `tls.key`. Read again when it changes. */
   readonly keyFile: string;
-  /** Clients must have a certificate of this authority. Read again when it changes. Default: they need none. */
+  /** Clients must have a certificate of this CA. Read again when it changes. Default: they need none. */
   readonly clientCaFile?: string | undefined;
   /** Default 9443, as upstream; 0: any that is free. */
   readonly port?: number | undefined;
   /** The address to listen on. Default: all. */
   readonly host?: string | undefined;
-  /** How long requests may take after the end, in ms; default 10,000. */
+  /** How long requests may take to end at shutdown, in ms; default 10,000. */
   readonly shutdownTimeoutMs?: number | undefined;
-  /** Called if certificates cannot be read again, and if requests were cut at the end. Default: `console.error`, once per kind. */
+  /**
+   * Called if certificates cannot be read again, and if requests were cut at shutdown. Default: `console.error`, once per kind.
+   */
   readonly onError?: ((error: unknown) => void) | undefined;
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
@@ -44,7 +46,7 @@ const PATIENCE = {
   requestTimeout: 30_000,
   connectionsCheckingInterval: 2_000,
   handshakeTimeout: 10_000,
-  /** Longer than a kube-apiserver keeps connections that it does not use: the one that closes them is not the one that answers. */
+  /** Longer than a kube-apiserver keeps idle connections, so that the client closes them and not the server. */
   keepAliveTimeout: 120_000,
 } as const;
 
@@ -53,8 +55,8 @@ interface Tls extends Pair {
 }
 
 /**
- * Serves webhooks over HTTPS, for a kube-apiserver. New certificates are in use a few seconds after their files have changed; until
- * both fit together, and if they are broken, the ones before remain in use, and `onError` learns why.
+ * Serves webhooks over HTTPS, for a kube-apiserver. New certificates are in use a few seconds after their files have changed;
+ * until both match, or if they are invalid, the previous ones remain in use, and `onError` gets the reason.
  *
  *     const server = new WebhookServer({ webhooks, certFile: '/certs/tls.crt', keyFile: '/certs/tls.key' });
  *     await server.run(signal);
@@ -78,7 +80,9 @@ export class WebhookServer {
   #fail: (error: unknown) => void = () => {};
   readonly #ready: Deferred<string>;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and for files that cannot be read, or do not fit. */
+  /**
+   * @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and for files that cannot be read, or do not match.
+   */
   constructor(options: WebhookServerOptions) {
     const { webhooks, certFile, keyFile, clientCaFile, port = PORT, host = '' } = checkOptions(options, NAMES);
     const { clock = systemClock, shutdownTimeoutMs = SHUTDOWN_TIMEOUT_MS, onError } = options;
@@ -108,10 +112,10 @@ export class WebhookServer {
   }
 
   /**
-   * Serves until the signal aborts. Then it takes no connection any more, and resolves when all requests are answered, or cut after
-   * `shutdownTimeoutMs`. A server runs once.
+   * Serves until the signal aborts. Then it accepts no more connections, and resolves when all requests are answered, or cut
+   * after `shutdownTimeoutMs`. A server runs once.
    *
-   * @throws What the host throws if it cannot listen. {WatchError} INVALID_ARGUMENT if it ran before.
+   * @throws The host's error if it cannot listen. {WatchError} INVALID_ARGUMENT if it ran before.
    */
   async run(signal?: AbortSignal): Promise<void> {
     if (this.#state !== 'new') throw new WatchError('INVALID_ARGUMENT', 'a webhook server runs once');
@@ -145,7 +149,7 @@ export class WebhookServer {
       if (this.#state === 'leaving') response.shouldKeepAlive = false;
       webhooks.handler(request, response);
     });
-    // Of one that listens, it is that of a connection that could not be accepted.
+    // Once it listens, an error is of a connection that could not be accepted.
     server.on('error', (error) => (server.listening ? this.#onError(error) : this.#fail(error)));
     server.on('secureConnection', (socket) => {
       if (this.#state === 'leaving') socket.destroy();
@@ -163,7 +167,7 @@ export class WebhookServer {
       setSecureContext.call(this.#server, tls);
       return;
     }
-    // Bun has no such thing: another server takes the place of this one.
+    // Bun does not have it: another server replaces this one.
     const { port } = this.#server.address() as AddressInfo;
     const ended = closed(this.#server).finally(() => this.#former.delete(ended));
     this.#former.add(ended);
@@ -195,7 +199,7 @@ export class WebhookServer {
     const ended = [closed(this.#server), ...this.#former];
     const busy = new Set(Array.from(this.#open, ({ req }) => req.socket));
     for (const response of this.#open) response.shouldKeepAlive = false;
-    // The host's own way leaves those that have not had a request yet.
+    // The host's own method leaves open those that have not had a request yet.
     for (const socket of this.#secured) if (!busy.has(socket)) socket.destroy();
     const cancel = this.#clock.schedule(this.#shutdownTimeoutMs, () => {
       const { size } = this.#open;
@@ -217,7 +221,7 @@ interface Deferred<T> {
   readonly reject: (error: unknown) => void;
 }
 
-/** A promise that may reject though nobody waits for it. */
+/** A promise that may reject without being awaited. */
 function deferred<T>(): Deferred<T> {
   let [resolve, reject]: [(value: T) => void, (error: unknown) => void] = [() => {}, () => {}];
   const promise = new Promise<T>((...both) => {

@@ -7,8 +7,8 @@
  *
  * Invariants
  * - Every request is answered within `timeoutMs`, or `timeout` of its URL, whatever its client, the network or a hook does.
- * - What is not a review is refused before a hook is called.
- * - A hook that throws refuses the write, as in an `ApiServer`; that it takes too long is a failure of the webhook: 504.
+ * - Anything but a review is refused before a hook is called.
+ * - A hook that throws refuses the write, as in an `ApiServer`; one that takes too long is a failure of the webhook: 504.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AdmissionHooks } from '../../apiserver/admission.ts';
@@ -32,7 +32,7 @@ import { answeredAdmission, answeredConversion, type ReviewDeps, type UserInfo }
 
 /** Options of {@link Webhooks}. `mutate` and `validate` are those of `admission`, an `ApiServer`'s option. */
 export interface WebhooksOptions extends AdmissionHooks<UserInfo> {
-  /** Turns an object into one of another version of its kind, as for an `ApiServer`. What it throws is a failure. */
+  /** Turns an object into one of another version of its kind, as for an `ApiServer`. An error that it throws is a failure. */
   readonly convert?: Convert | undefined;
   /** How long an answer may take, in ms, if the request's own `timeout` is not shorter; default 10,000, as upstream. */
   readonly timeoutMs?: number | undefined;
@@ -40,7 +40,7 @@ export interface WebhooksOptions extends AdmissionHooks<UserInfo> {
   readonly maxBodyBytes?: number | undefined;
   /** Concurrent requests; default 400. More are refused with 429. */
   readonly maxConcurrentRequests?: number | undefined;
-  /** Called with what hooks throw. Their client only gets a 500. Default: `console.error`, once per kind. */
+  /** Called with errors of hooks. The client only gets a 500. Default: `console.error`, once per kind. */
   readonly onError?: ((error: unknown) => void) | undefined;
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
@@ -54,16 +54,16 @@ const NAMES = [
 const DEFAULT_TIMEOUT_MS = 10_000;
 const MAX_BODY_BYTES = 7 * 1_048_576;
 const MAX_CONCURRENT = 400;
-/** A list is converted at once: how many times as long as another review it may be. */
+/** A list is converted as a whole: how many times as long as another review it may be. */
 const LIST = 16;
-/** How many objects of the largest that an `ApiServer` takes are in a review, and how deep. */
+/** How many objects of the largest size that an `ApiServer` accepts are in a review, and how deep. */
 const EXTENT = {
   mutate: { maxDepth: MAX_DEPTH + 2, maxParts: 2 * MAX_PARTS },
   validate: { maxDepth: MAX_DEPTH + 2, maxParts: 2 * MAX_PARTS },
   convert: { maxDepth: MAX_DEPTH + 3, maxParts: LIST * MAX_PARTS },
 } as const;
 
-/** The last segment of a path says what is asked. What follows is the caller's, as in the paths of kubebuilder. */
+/** The last segment of a path says what is asked. The rest of it is up to the caller, as in the paths of kubebuilder. */
 const ASKED = /\/(mutate|validate|convert)(?:-[^/]*)?$/;
 
 /**
@@ -138,7 +138,7 @@ export class Webhooks {
     }
   }
 
-  /** What is asked, and for how long an answer is of use. Throws for what is not admitted. */
+  /** What is asked, and how long the answer is of use. Throws if the request is not admitted. */
   #admitted(request: WireRequest): readonly [Asked, number] {
     const { path, search } = splitTarget(request.target);
     const asked = ASKED.exec(path)?.[1] as Asked | undefined;

@@ -1,7 +1,7 @@
 /**
  * The colours of terminals, as names of classes. Only what sets colours and styles is interpreted; any other escape sequence
- * stays a text that can be seen. There are few colours, each with enough contrast in light and dark: one of 256, or of 16 million,
- * becomes the one that is nearest. Nothing can hide a text, and the work is bounded by characters and by runs.
+ * stays visible as text. There are few colours, each with enough contrast in light and dark: one of 256, or of 16 million,
+ * becomes the nearest one. Nothing can hide a text, and the work is bounded by characters and by runs.
  */
 import { STYLES } from './fields.ts';
 
@@ -121,7 +121,7 @@ const ENDS: Readonly<Record<number, string>> = { 23: 'italic', 24: 'underline', 
 const DEFAULT = 0;
 const GREY = 8;
 
-/** Black and white are the page's own colours: which of both can be read depends on light and dark. */
+/** Black and white are the page's own colours: which of them is legible depends on light and dark. */
 const toColour = (code: number): number => (code >= 1 && code <= 6 ? code : DEFAULT);
 
 /** `5;n` or `2;r;g;b`: the colour, and how many codes it has. `spaced`: the name of a colour space is before `r`. */

@@ -63,7 +63,7 @@ export class PageConnection {
     this.open(from);
   }
 
-  /** Does not wait for the next attempt, nor for a connection over which nothing has come since then. */
+  /** Does not wait for the next attempt, or for a connection that has been silent since then. */
   renew(sinceMs: number): void {
     const { watch } = this;
     if (watch !== undefined && watch.state !== 'connecting' && (watch.lastContactMs ?? 0) < sinceMs) watch.reconnect();
@@ -142,13 +142,13 @@ export class ConnectionPanel {
   private last: { readonly id: number; readonly sentBytes: number; readonly atMs: number } | undefined = undefined;
   private policy: Overflow | undefined = undefined;
   private state: ClientState = 'connecting';
-  /** Since when the server does not answer. */
+  /** Since when the server has not answered. */
   private lostMs: number | undefined = undefined;
 
   constructor(connection: PageConnection, history: PageHistory) {
     this.connection = connection;
     this.history = history;
-    // For who wants to see a policy at work; a page that is used does not offer it.
+    // For demonstrations of policies: a page in ordinary use does not offer it.
     byId('slow-panel').toggleAttribute('hidden', !new URLSearchParams(location.search).has(SLOW));
     byId('slow').addEventListener('click', () => void this.setSlow(connection.slow === 0));
     byId('share').addEventListener('change', () => connection.slow > 0 && void this.setSlow(true));
@@ -164,7 +164,7 @@ export class ConnectionPanel {
   private showState(delayMs?: number): void {
     const { state, lostMs } = this;
     const slow = this.connection.slow > 0;
-    // A lost network leaves the connection open. It would look live until nothing has come for too long.
+    // A lost network leaves the connection open. It would look live until it has been silent for too long.
     if (state === 'open' && lostMs !== undefined) this.line.show('off', 'the server does not answer', { retry: true });
     else if (state === 'open') this.line.show(slow ? 'slow' : 'live', slow ? 'live, slow on purpose' : 'live');
     else if (state === 'connecting') this.line.show('connecting', 'connecting');
@@ -202,7 +202,7 @@ export class ConnectionPanel {
     this.explain(own);
   }
 
-  /** Shows what this page has got after all. While it is not connected, the last number stays. */
+  /** Shows how many events this page has recovered. While it is not connected, the last number stays. */
   private showRecovered(own: PipeClient | undefined): void {
     if (own !== undefined) say(byId('own-recovered'), count(own.recovered));
   }

@@ -39,7 +39,7 @@ export class EventRow implements Searched {
     return this.content.level;
   }
 
-  /** Read when it is needed: of a flood, only a part is shown. */
+  /** Read when it is needed: only part of a flood is shown. */
   private get content(): { readonly value: unknown; readonly level: Level | undefined } {
     if (this.read === undefined) {
       const value = typeof this.event.object === 'string' ? parsed(this.text) : this.event.object;
@@ -51,7 +51,7 @@ export class EventRow implements Searched {
   /** The event as one line of JSON, as `watchmux watch` prints it. */
   toJson(): string {
     const { type, object, resourceVersion } = this.event;
-    // An object that is nested too deeply has a note for a text.
+    // An object that is nested too deeply has a note as its text.
     const isText = typeof object === 'string' || this.text.startsWith('(');
     const version = resourceVersion === undefined ? '' : `,"resourceVersion":${JSON.stringify(resourceVersion)}`;
     return `{"type":${JSON.stringify(type)},"object":${isText ? JSON.stringify(this.text) : this.text}${version}}`;
@@ -79,7 +79,7 @@ interface GapRow {
 /** A row of the table. */
 export type ListedRow = EventRow | GapRow;
 
-/** The limits of an {@link PipeEvents}. */
+/** The limits of {@link PipeEvents}. */
 interface StoreLimits {
   readonly maxRows: number;
   readonly maxChars: number;

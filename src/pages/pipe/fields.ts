@@ -84,11 +84,11 @@ export function withoutStyles(text: string): string {
   return text.includes('\u001b') ? text.replace(STYLES, '') : text;
 }
 
-/** A sequence that sets colours and other styles (SGR); a longer one is none. */
+/** A sequence that sets colours and other styles (SGR), up to a length. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what the sequence begins with
 export const STYLES: RegExp = /\u001b\[([\d;:]{0,64})m/g;
 
-/** Returns a field by its path: `req.method`. A name that contains dots comes before the path that they would mean. */
+/** Returns a field by its path: `req.method`. A name that contains dots takes precedence over a path. */
 function fieldOf(object: unknown, path: string): unknown {
   let at = object;
   let rest = path;
@@ -121,10 +121,10 @@ function isBytes(value: unknown): value is readonly number[] {
   return Array.isArray(value) && value.length > 0 && value.length <= MAX_BYTES && value.every(isByte);
 }
 
-/** Names that are known at most, and characters of one. */
+/** The most names that are known, and the most characters of one. */
 const MAX_NAMES = 200;
 const MAX_NAME_CHARS = 100;
-/** Members of an object that are looked at, and how deep they are. */
+/** The most members of an object that are examined, and how deeply. */
 const MAX_MEMBERS = 50;
 const MAX_DEPTH = 3;
 

@@ -19,7 +19,7 @@ import { EventTable } from './table.ts';
 /** The stream as a whole: events per second, as accepted by the server and as received by this page, and the totals. */
 function showOverview({ accepted, clients, total, recovered }: PipeStats, received: number): void {
   const { delivered, dropped, sentBytes, resumes, cut, cuts, refused, refusals } = total;
-  // What a client got after all is not lost, here as in the history of this page.
+  // What a client has recovered is not lost, here as in the history of this page.
   const lost = Math.max(0, dropped - recovered);
   const totals = { accepted, received, watching: clients.length, delivered, dropped: lost, recovered, resumes, cut, refused };
   const here = store.missed > 0 ? `, ${count(store.missed)} of them here` : '';
@@ -71,7 +71,7 @@ interface Circumstances {
   readonly capacity: number;
   /** It is this page. */
   readonly own: boolean;
-  /** The policy is one whose clients are cut, and may resume. */
+  /** Its policy cuts clients, which may then resume. */
   readonly returns: boolean;
 }
 

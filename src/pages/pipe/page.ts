@@ -1,4 +1,7 @@
-/** What the page of `pipe` has besides the style of all pages. Every colour has a contrast of at least 4.5 to 1, on every ground. */
+/**
+ * The style of the page of `pipe`, beyond that of all pages. Every colour has a contrast of at least 4.5 to 1, on every
+ * background.
+ */
 import { builtScript, chart, figures, HISTORY, inOneFile, type LivePage, numbers, overview } from '../document.ts';
 import { MAX_QUERY_CHARS } from './query.ts';
 
@@ -79,7 +82,7 @@ tr[data-level=error], tr[data-level=fatal], tr[data-level=alert], tr[data-level=
 @media (max-height: 30rem) { #events { height: auto; min-height: 0; } #scroll { flex: none; height: 14rem; } }
 @media (forced-colors: active) { #slow[aria-pressed=true] { forced-color-adjust: none; background: Highlight; border-color: Highlight; color: HighlightText; } }`;
 
-/** The colours of terminals. As a ground they are tints, so that a text of any of them can be read on it. */
+/** The colours of terminals. As backgrounds they are tints, so that text of any colour is legible on them. */
 const TERMINAL = `
 .fg1 { color: var(--bad); } .fg2 { color: var(--good); } .fg3 { color: var(--warn); } .fg4 { color: var(--accent); } .fg5 { color: var(--magenta); } .fg6 { color: var(--cyan); } .fg8, .faint { color: var(--dim); }
 .bg1 { background: var(--bad-tint); } .bg2, .bg3, .bg4, .bg5, .bg6, .bg8 { background: var(--soft); }
@@ -102,7 +105,7 @@ const OVERVIEW = overview({
     ['delivered', 'delivered', 'Events handed to connections, in total'],
     ['sent', 'sent', 'Bytes of events handed to connections, in total'],
     ['dropped', 'dropped', 'Events that clients did not get, in total, not counting those that they recovered'],
-    ['recovered', 'recovered', 'Events that did not fit in a queue, but that clients got after all when they resumed'],
+    ['recovered', 'recovered', 'Events that did not fit in a queue, but that clients received after all, when they resumed'],
     ['resumes', 'resumes', 'Clients that have reconnected and resumed'],
     ['cut', 'cut', 'Clients that the server has cut'],
     ['refused', 'refused', 'Requests that the server has refused'],

@@ -1,4 +1,4 @@
-/** What is above the events: the filter, and which columns there are, in which order and how wide. */
+/** The bar above the events: the filter, and the choice, order and width of the columns. */
 import { byId, make, saveAs, say } from '../elements.ts';
 import { visible } from '../words.ts';
 import type { PipeEvents } from './events.ts';
@@ -20,7 +20,7 @@ import {
 
 /** Events of a batch whose fields are learned. */
 const LEARNED_EVENTS = 100;
-/** How long after the last key the filter is in the URL, and its result is read out. */
+/** How long after the last key the filter is put into the URL, and its result is read out. */
 const SETTLED_MS = 700;
 /** Widths in pixels of columns that nobody has resized. */
 const WIDTHS: ReadonlyMap<string, number> = new Map(
@@ -74,7 +74,7 @@ export class EventPanel {
     this.search();
   }
 
-  /** An event with a level has come. */
+  /** An event with a level has arrived. */
   onLevel(): void {
     if (this.leveled) return;
     this.leveled = true;
@@ -137,7 +137,7 @@ export class EventPanel {
     type.toggleAttribute('hidden', all.size < 2);
   }
 
-  /** The columns after the number: as chosen, or else those that say something. */
+  /** The columns after the number: those chosen, or else those with content. */
   private get columns(): readonly PipeColumn[] {
     if (this.view.columns !== undefined) return this.view.columns;
     const says: Readonly<Record<string, boolean>> = {
@@ -167,7 +167,7 @@ export class EventPanel {
     const row = byId('head');
     const [number] = row.children;
     const isChosen = this.view.columns !== undefined;
-    // A message that nobody has asked for shares with the object what is left.
+    // A message column that the user has not chosen shares the remaining width with the object.
     const isAuto = (name: string): boolean =>
       name === 'object' || columns.at(-1)?.name === name || (!isChosen && MESSAGES.has(name));
     const heads = columns.map(({ name, width }) => {
@@ -185,7 +185,7 @@ export class EventPanel {
     byId('events-table').style.minWidth = least;
   }
 
-  /** The edge of a head, by which its column is resized. The panel has the same for the keyboard. */
+  /** The edge of a heading, which resizes its column. For the keyboard, the panel has fields. */
   private grip(th: HTMLElement, name: string): HTMLElement {
     const grip = make('span', { name: 'grip' });
     grip.setAttribute('aria-hidden', 'true');
@@ -222,7 +222,7 @@ export class EventPanel {
     const listed = JSON.stringify([columns.map(({ name }) => name), others]);
     const list = byId('columns-list');
     if (listed === this.listed) {
-      // Only a width may have changed, and what has the focus stays.
+      // Only a width may have changed, and the focus must stay.
       for (const [at, input] of list.querySelectorAll<HTMLInputElement>('[type=number]').entries()) {
         input.value = String(columns[at]?.width ?? '');
       }

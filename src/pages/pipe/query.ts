@@ -7,7 +7,7 @@
  *     field>=value    compares numbers, times such as 2026-01-31, and levels; also >, <= and <
  *
  * `level` is the level that was recognized, `type` the event's type, `no` its number; `object.level` is the field. A line of text is
- * its own `msg`. A field that an event does not have is equal to nothing, and contains nothing.
+ * its own `msg`. A missing field equals nothing, and contains nothing.
  */
 import { fieldText, isName, LEVELS, type Level, rankOf, toLevel } from './fields.ts';
 
@@ -18,7 +18,7 @@ export interface Searched {
   readonly place: number | undefined;
   /** The object, as one line of text. */
   readonly text: string;
-  /** The object, or what its text is as JSON. */
+  /** The object, or its text parsed as JSON. */
   readonly value: unknown;
   readonly level: Level | undefined;
 }
@@ -79,7 +79,7 @@ function readTerm(source: string, at: number): { readonly term: Term; readonly e
   return { term: { kind: 'text', text: word.text.toLowerCase() }, end: word.end };
 }
 
-/** Reads a text in quotes, in which a backslash quotes the next character, or one up to the next space. */
+/** Reads a text in quotes, in which a backslash quotes the next character, or a text up to the next space. */
 function readText(source: string, at: number): { readonly text: string; readonly end: number } | undefined {
   let end = at;
   if (source[at] !== '"') {
@@ -142,7 +142,7 @@ function compares(searched: Searched, { field, operator, value }: Term & { reado
 
 const rank = (level: Level | undefined): number => (level === undefined ? Number.NaN : rankOf(level));
 
-/** NaN, which no number stands in an order with, is what a missing level is. */
+/** A missing level is NaN, with which no comparison holds. */
 function ordered<T extends number | string>(one: T, operator: QueryOperator, other: T): boolean {
   switch (operator) {
     case '=':
@@ -170,5 +170,5 @@ export function textOf({ type, place, text, value, level }: Searched, field: str
   return fieldText(value, field) ?? (field.startsWith(OBJECT) ? fieldText(value, field.slice(OBJECT.length)) : undefined);
 }
 
-/** Before the name of a field that is called as one of the event. */
+/** Precedes a field of the object that has the name of one of the event. */
 export const OBJECT = 'object.';

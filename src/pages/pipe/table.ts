@@ -1,6 +1,6 @@
 /**
- * The events that match, newest first. Of up to ten thousand, a window is in the document. Matching runs in slices, so that neither
- * a new filter nor a flood blocks the page.
+ * The events that match, newest first. Of up to ten thousand, only a window is in the document. Matching runs in slices, so
+ * that neither a new filter nor a flood blocks the page.
  *
  * Nothing moves while the user reads: on request, or while a row is open or has the keyboard's focus, or while the newest rows are
  * not in view, the table stands still and counts new events.
@@ -31,7 +31,7 @@ const DETAIL_CHARS = 100_000;
 /** How long the page may be busy with matching at a stretch, and after how many rows, or KiB of text, it looks at the clock. */
 const SLICE_MS = 8;
 const SLICE_ROWS = 256;
-/** After the last step of scrolling, the tab key leads to what is in view. */
+/** How long after the last step of scrolling the tab key leads to a row in view. */
 const REST_MS = 150;
 
 /** What the table tells the page. */
@@ -97,7 +97,7 @@ export class EventTable {
     body.addEventListener('focusout', ({ relatedTarget }) => {
       if (!this.focused || this.moving || body.contains(relatedTarget as Element | null)) return;
       this.focused = false;
-      // If the focus moves to that button, the button keeps what it said.
+      // If the focus moves to that button, the button keeps its label.
       if (relatedTarget === pause) this.asked = true;
       this.release();
     });
@@ -153,7 +153,7 @@ export class EventTable {
     return this.list[this.list.length - 1 - place] as ListedRow;
   }
 
-  /** Matches the rows that have come, in slices. What was shown stays until a new list is complete. */
+  /** Matches the rows that have arrived, in slices. What was shown stays until a new list is complete. */
   private match(anew: boolean = false): void {
     if (anew) clearTimeout(this.slice);
     else if (this.slice !== undefined) return;
@@ -182,7 +182,7 @@ export class EventTable {
     if (row.kind === 'gap') return !this.filtered;
     const { terms, type } = this.wanted;
     if ((type !== '' && row.type !== type) || !matches(row, terms)) return false;
-    // Not of each: the level of a line that has none costs most.
+    // Not for each: a line without a level takes longest.
     if ((row.id & LEVEL_SAMPLE) === 0 || this.list.length < LEVEL_SAMPLE) if (row.level !== undefined) this.events.onLevel();
     return true;
   }
@@ -209,7 +209,7 @@ export class EventTable {
     const digits = newest?.kind === 'event' ? (newest.place ?? 0) : this.store.received;
     body.parentElement?.style.setProperty('--digits', String(String(digits).length));
     this.keepStop();
-    // The element that had the focus is gone. It continues at the newest row.
+    // The element that had the focus is gone. The newest row gets it.
     if (focused && !body.contains(document.activeElement)) body.querySelector('button')?.focus();
   }
 
@@ -250,7 +250,7 @@ export class EventTable {
   private sayPaused(): void {
     const { held } = this;
     const waiting = held ? this.store.head - this.next : 0;
-    // Its name says what it does next. Saying also that it is pressed would mean the opposite.
+    // Its label says what it does next. A pressed state would mean the opposite.
     this.pause.classList.toggle('on', held);
     say(this.pause, !held ? 'Pause' : waiting > 0 ? `Continue, ${count(waiting)} new` : 'Continue');
   }
@@ -396,7 +396,7 @@ export class EventTable {
   }
 }
 
-/** Of the rows that match, one in sixteen is asked for its level, besides the first ones. */
+/** One in sixteen of the rows that match is checked for a level, as are the first ones. */
 const LEVEL_SAMPLE = 15;
 
 /** A text with its styles as classes, cut to a length. */

@@ -1,4 +1,4 @@
-/** What a reader has chosen: filter, columns, wrap. It is in the page's URL, so that a link shows the same. */
+/** What a reader has chosen: filter, columns, wrapping. It is kept in the page's URL, so that a link shows the same. */
 import { queryWith } from '../words.ts';
 import type { EventRow } from './events.ts';
 import { isName } from './fields.ts';
@@ -19,7 +19,7 @@ export interface PipeView {
   readonly columns: readonly PipeColumn[] | undefined;
 }
 
-/** Columns that are shown at most, and limits of a width. */
+/** The most columns that are shown, and the limits of a width. */
 export const MAX_COLUMNS = 20;
 export const WIDTH: { readonly min: number; readonly max: number } = { min: 40, max: 2_000 };
 
@@ -59,14 +59,14 @@ export function toSearch({ filter, type, wrap, columns }: PipeView, search: stri
   return queryWith(search, { filter, type, wrap: wrap ? 'on' : '', columns: names?.join(' ') ?? '' });
 }
 
-/** Returns columns of which one has another width. */
+/** Returns the columns with one resized. */
 export function resized(columns: readonly PipeColumn[], name: string, width: number | undefined): readonly PipeColumn[] {
   return columns.map((column) =>
     column.name !== name ? column : width === undefined ? { name } : { name, width: widthWithin(width) },
   );
 }
 
-/** Returns columns of which one has moved by a number of places. */
+/** Returns the columns with one moved by a number of places. */
 export function moved(columns: readonly PipeColumn[], name: string, by: number): readonly PipeColumn[] {
   const from = columns.findIndex((column) => column.name === name);
   const to = Math.max(0, Math.min(columns.length - 1, from + by));
@@ -74,7 +74,7 @@ export function moved(columns: readonly PipeColumn[], name: string, by: number):
   return from < 0 ? columns : [...rest.slice(0, to), columns[from] as PipeColumn, ...rest.slice(to)];
 }
 
-/** The name of a field's column: a field may be called as one of the event. */
+/** The name of a field's column: a field may have the name of one of the event. */
 export function columnOf(field: string): string {
   return field === 'no' || (OWN_COLUMNS as readonly string[]).includes(field) ? OBJECT + field : field;
 }

@@ -1,5 +1,5 @@
-// What the page asks its server: with a token, if it wants one, and for what it has, as its discovery says. That comes over the wire:
-// anything unexpected is left out.
+// The page's requests to its server, with a token if it requires one, and the resources that discovery lists. Discovery comes
+// over the wire: anything unexpected is left out.
 
 import type { FetchLike } from '../../bridge/client.ts';
 import { byCodeUnit } from '../../selectors/syntax.ts';
@@ -19,8 +19,8 @@ export class Refused extends Error {
 const TOKEN = /^[\x21-\x7e]{1,1000}$/;
 
 /**
- * Asks the server, with a token if it wants one. The token is in this object and nowhere else: not in the URL, and not in a
- * storage that another program at this address could read later.
+ * Sends requests to the server, with a token if it requires one. The token is in this object and nowhere else: not in the URL,
+ * and not in a storage that another program at this address could read later.
  */
 export class Access {
   #token: string | undefined = undefined;
@@ -66,7 +66,7 @@ function messageIn(text: string): string | undefined {
 }
 
 /**
- * Asks for the token of a server that requires one. It goes from the field to the code that uses it, and stays nowhere in the
+ * Asks for the token of a server that requires one. It goes from the field to the code that uses it, and is kept nowhere in the
  * page.
  */
 export class TokenForm {

@@ -26,7 +26,7 @@ const PLAIN: readonly ColumnDefinition[] = ['Name', 'Age'].map((name) => {
   return { name, type: 'string', format: name === 'Name' ? 'name' : '', description: '', wide: false };
 });
 
-/** What is known of a collection. */
+/** What is known about a collection. */
 interface Known {
   /** The columns of the server; undefined: it makes no tables. */
   readonly definitions: readonly ColumnDefinition[] | undefined;
@@ -42,7 +42,7 @@ const MAX_COLUMNS = 30;
 export function toColumns(known: Known): readonly Column[] {
   const { hasNamespaces, breadth } = known;
   const own = wantedColumns(known).filter(({ role }, at) => at < MAX_COLUMNS || role === 'name');
-  // What matters most is the first: a kind whose names nobody reads has them last.
+  // The most important column comes first: a kind whose names nobody reads has them last.
   const columns = breadth === 'few' ? own.sort((one, other) => Number(other.role === 'name') - Number(one.role === 'name')) : own;
   return [...(hasNamespaces ? [NAMESPACE] : []), ...columns, ...(breadth === 'few' ? [] : [LABELS])];
 }
@@ -102,7 +102,7 @@ function ageCell(text: string, { metadata, cells }: PageRow): Cell {
   return isAge ? { text, timeMs } : { text };
 }
 
-/** The server says how long ago it was then. */
+/** The server says how long ago it was when it answered. */
 function dateCell(text: string, { atMs }: PageRow): Cell {
   const span = spanOf(text);
   return atMs === undefined || Number.isNaN(span) ? { text } : { text, timeMs: atMs - span };

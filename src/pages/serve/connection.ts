@@ -28,11 +28,11 @@ export class FollowState {
   /** There is a table, which may be out of date. */
   private hasArrived: boolean = false;
   private wasConnected: boolean = false;
-  /** Something has failed since the page was connected last. */
+  /** Something has failed since the page was last connected. */
   private broken: boolean = false;
   /** The state had to be read again. */
   private expired: boolean = false;
-  /** When the server was heard last. */
+  /** When the server was last heard. */
   private heard: Date = new Date();
 
   constructor(line: StateLine, history: PageHistory) {
@@ -41,12 +41,12 @@ export class FollowState {
     for (const type of ['online', 'offline']) addEventListener(type, () => this.tell());
   }
 
-  /** Whether time passes in the table: it has arrived, and the server is there. */
+  /** Whether time passes in the table: it has arrived, and the server responds. */
   get isLive(): boolean {
     return this.hasArrived && this.state?.connected === true && !this.isSilent;
   }
 
-  /** The time up to which the table is right. */
+  /** The time up to which the table is correct. */
   get nowMs(): number {
     return this.isLive || !this.hasArrived ? Date.now() : this.heard.getTime();
   }
@@ -72,7 +72,7 @@ export class FollowState {
     this.wasConnected = connected;
   }
 
-  /** Whether the server has answered when it was asked for something else. A lost network leaves the watch open. */
+  /** Whether the server has answered another request. A lost network leaves the watch open. */
   answers(does: boolean): void {
     if (does && this.state?.connected) this.heard = new Date();
     if (does !== this.isSilent) return;

@@ -10,7 +10,7 @@ import { goTo, type PagePlace } from './place.ts';
 
 /** Namespaces that are offered. */
 export const MAX_NAMESPACES = 500;
-/** The longest selector that the server takes. */
+/** The longest selector that the server accepts. */
 const MAX_SELECTOR_CHARS = 4_096;
 /** A user who is still typing has not finished. */
 const TYPING_MS = 400;
@@ -96,7 +96,7 @@ export class Filters {
     return this.applied;
   }
 
-  /** Takes over what a URL says, without a word about it. */
+  /** Takes over what a URL says, without announcing it. */
   restore({ namespace, labelSelector, fieldSelector, resourceVersion }: PagePlace): void {
     clearTimeout(this.timer);
     this.setNamespace(namespace);
@@ -123,7 +123,7 @@ export class Filters {
     this.apply();
   }
 
-  /** Says what is wrong with what was asked for. Empty: nothing. */
+  /** Says what is wrong with the request. Empty: nothing. */
   fail(words: string): void {
     byId('fault').toggleAttribute('hidden', words === '');
     say(byId('fault'), words);
@@ -147,7 +147,7 @@ export class Filters {
     namespace.value = name;
   }
 
-  /** What the fields say; of a selector that is wrong, what it was before. */
+  /** What the fields say; for an invalid selector, its last valid text. */
   private checked(): Omit<Filter, 'namespace'> {
     const { labels, fields, version, applied } = this;
     const text = { labels: labels.value.trim(), fields: fields.value.trim() };

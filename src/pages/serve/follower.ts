@@ -26,9 +26,9 @@ interface RowFollowerEvents {
   readonly onChange: () => void;
   readonly onState: (state: ReflectorState) => void;
   readonly onFailure: (error: unknown, failure: ReflectorFailure) => void;
-  /** The past of the collection cannot be had. Nothing is followed. */
+  /** The past of the collection is not available. Nothing is followed. */
   readonly onNoPast: (error: unknown, scope: Scope) => void;
-  /** The server wants another token. */
+  /** The server requires another token. */
   readonly onDenied: () => void;
   /** There are more objects than a page can hold. Following has ended. */
   readonly onTooMany: (limit: number) => void;
@@ -47,12 +47,12 @@ interface Shown {
   readonly closing: AbortController;
 }
 
-/** Is told the keys of what has changed since the state was complete, and whether or not any have, that something is new. */
+/** Called when something is new, with the keys that have changed since the state was complete, if any. */
 type OnChange = (keys: readonly string[]) => void;
 
 /**
- * The rows of a collection. No informer: it would have a log, for readers of any number and speed, and this page is one that only
- * looks at what there is now.
+ * The rows of a collection. Not an informer, whose log serves any number of readers at any speed: this page is one reader that
+ * looks only at the current state.
  */
 class RowStore implements ReflectorStore<PageRow> {
   readonly prepare: typeof slim = slim;
@@ -86,7 +86,7 @@ class RowStore implements ReflectorStore<PageRow> {
     this.moved(row.metadata.resourceVersion, key !== undefined && this.rows.delete(key) ? key : undefined);
   }
 
-  /** The rows of objects that are as they were stay the same. */
+  /** Rows of unchanged objects stay the same. */
   replace(list: Iterable<PageRow>, resourceVersion: string): void {
     // In another life of the server, the same version may be another state.
     const isOther = isOlder(resourceVersion, this.resourceVersion);
@@ -222,7 +222,7 @@ export class RowFollower {
     return reflector.run(run.closing.signal);
   }
 
-  /** Exactly that version: a newer state is not what was asked for. */
+  /** Exactly that version, not a newer state. */
   private async past(run: Shown): Promise<void> {
     const { scope, source, store, closing } = run;
     try {

@@ -33,7 +33,7 @@ import { ObjectTable } from './objects.ts';
 import { type DetailRef, goTo, namesObject, objectIn, readPlace, withObject } from './place.ts';
 import { ResourceTable, showCache } from './resources.ts';
 
-/** The server as a whole: changes per second, as taken by its caches and as received by this page, and the totals. */
+/** The server as a whole: changes per second, as seen by its caches and as received by this page, and the totals. */
 function showOverview(stats: ApiServerStats, received: number): void {
   const { requests, resources, watchers, watchersStalled, events, sentBytes } = stats;
   const changes = sum(resources, ({ cache }) => cache?.changes ?? 0);
@@ -69,7 +69,7 @@ let stats: ApiServerStats | undefined;
 let namespaces: number | undefined;
 /** Whether the collection's state has been reported. */
 let arrived = false;
-/** Whether the server has answered the last question about its numbers, be it with a refusal. */
+/** Whether the server has answered the last request for its numbers, even if with a refusal. */
 let responds = true;
 
 const follower = new RowFollower(access, {
@@ -80,7 +80,7 @@ const follower = new RowFollower(access, {
   },
   onFailure: (error, failure) => {
     state.failed(error, failure);
-    // The server does not take the selector, or does not let this user see the collection.
+    // The server does not accept the selector, or does not let this user see the collection.
     if (isWatchError(error, 'REFUSED') && [400, 403, 404].includes(error.status?.code ?? 0)) filters.fail(`${error.message}.`);
   },
   onNoPast: (error, { version }) => {
@@ -137,7 +137,7 @@ const draw = drawingSoon(() => {
 
 const isRefused = (error: unknown, code: number): boolean => error instanceof Refused && error.code === code;
 
-/** Finds out what resources there are, and follows one. Without a token, if the server wants one, asks for it. */
+/** Finds out what resources there are, and follows one. Asks for a token if the server requires one. */
 async function start(): Promise<void> {
   line.show('connecting', 'connecting');
   try {
@@ -184,7 +184,7 @@ async function discover(): Promise<void> {
   say(byId('policy'), plural(resources.length, 'resource'));
 }
 
-/** The server counts the objects only of resources that a client has asked for, so this asks for the others. */
+/** The server counts only the objects of resources that a client has asked for, so this asks for the others. */
 async function count(): Promise<void> {
   for (const resource of resources) {
     if (stats?.resources.some((each) => each.resource === resource.name)) continue;
@@ -196,7 +196,7 @@ async function count(): Promise<void> {
 function choose(id: string, { step = false }: { readonly step?: boolean } = {}): void {
   const found = resources.find((each) => each.id === id);
   if (found === undefined) return;
-  // The versions of all collections are of one sequence, but fields are not those of other kinds.
+  // All collections share one sequence of versions, but kinds differ in their fields.
   if (step) goTo({ kind: id, fieldSelector: '', sort: '' }, { step });
   else goTo({ kind: id });
   if (step) {
@@ -229,7 +229,7 @@ function lock(): void {
   follower.stop();
   detail.pause();
   detail.dropQuestion();
-  if (arrived) history.add('Signed out: the server does not accept the token any more.', 'loss');
+  if (arrived) history.add('Signed out: the server no longer accepts the token.', 'loss');
   line.show('off', arrived ? 'signed out' : 'a token is needed');
   token.show(access.hasToken);
 }
@@ -300,7 +300,7 @@ onPageLife({
     follower.stop();
     detail.pause();
   },
-  // The page continues with what is there now.
+  // The page continues with the current state.
   comeBack: () => void start(),
   seen: () => {
     if (chosen !== undefined && !token.isShown) poller.start();

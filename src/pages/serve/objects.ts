@@ -23,9 +23,9 @@ const STEP_TEXTS = 500;
 /** What the table needs. */
 interface ObjectTableDeps {
   readonly follower: RowFollower;
-  /** The time for which the table is right. */
+  /** The time at which the table is correct. */
   readonly nowMs: () => number;
-  /** Says something to those who do not see the page. */
+  /** Announces something to screen readers. */
   readonly tell: (text: string) => void;
   /** A label was clicked, such as `app=web`. */
   readonly onLabel: (label: string) => void;
@@ -34,8 +34,8 @@ interface ObjectTableDeps {
 }
 
 /**
- * The objects of a collection, sorted by any column, of which those in view are in the document. A row that stays keeps its element,
- * and the focus; rows that come and go above those in view do not move them.
+ * The objects of a collection, sorted by any column; only those in view are in the document. A row that stays keeps its
+ * element, and the focus; rows that come and go above those in view do not move them.
  *
  *     follower --rows--> SortedRows --entries--> text filter --> RowWindow --> RowView: those in view
  *
@@ -63,9 +63,9 @@ export class ObjectTable {
   private entries: readonly Entry[] = [];
   /** The rows have not been read as a whole yet. */
   private isNew: boolean = true;
-  /** They have been sorted, but not as they should be now. */
+  /** They have been sorted, but not in the order wanted now. */
   private isUnsorted: boolean = false;
-  /** What the text is searched in; whether that is known of all rows. */
+  /** The searched text of each row; whether it is known for all rows. */
   private texts: WeakMap<PageRow, string> = new WeakMap();
   private isSearchable: boolean = false;
   /** The row that has the focus, or had it last. */
@@ -77,7 +77,7 @@ export class ObjectTable {
   constructor(deps: ObjectTableDeps) {
     this.deps = deps;
     const entries = (): readonly Entry[] => this.entries;
-    // Its rows have more in them than others, so fewer are drawn in advance.
+    // Its rows have more content than others, so fewer are drawn in advance.
     const ids = { scroll: 'object-list', body: 'object-rows', screens: 2.25 };
     this.window = new RowWindow(ids, {
       get length() {
@@ -121,13 +121,13 @@ export class ObjectTable {
     this.draw();
   }
 
-  /** Shows what there is now: at once, or when all rows have been sorted. */
+  /** Shows the current state: at once, or when all rows have been sorted. */
   draw(): void {
     this.layOut();
     if (!this.work.isBusy) this.work.begin(this.prepare(), () => this.show());
   }
 
-  /** What takes time in proportion to all rows. */
+  /** The work that takes time in proportion to all rows. */
   private *prepare(): Generator<void, void> {
     const { follower } = this.deps;
     const { sortColumn } = this;
@@ -136,7 +136,7 @@ export class ObjectTable {
       if (this.isNew) follower.takeChanged();
       const descending = this.sort.column === sortColumn.name && this.sort.descending;
       yield* this.sorted.sort({ cellOf: sortColumn.cellOf, descending }, this.isNew ? follower.rows : undefined);
-      // From then on, every change of a row is told.
+      // From then on, every change of a row is reported.
       this.isNew = !hasSynced;
       this.isUnsorted = false;
     }
@@ -254,7 +254,7 @@ export class ObjectTable {
   private textOf(row: PageRow): string {
     let text = this.texts.get(row);
     if (text === undefined) {
-      // How long ago something was changes all the time.
+      // Ages change all the time.
       const cells = this.columns.map(({ cellOf }) => cellOf(row)).filter(({ timeMs }) => timeMs === undefined);
       text = [row.metadata.namespace ?? '', row.metadata.name ?? '', ...cells.map((cell) => cell.text)].join('\n').toLowerCase();
       this.texts.set(row, text);
@@ -273,7 +273,8 @@ export class ObjectTable {
     const rowCount = String(this.entries.length + 1);
     if (table.getAttribute('aria-rowcount') !== rowCount) table.setAttribute('aria-rowcount', rowCount);
     this.keepStop();
-    // Where nothing is behind the names, they need not stick: each that does is a layer of its own, which is moved and painted by itself.
+    // Names need not stick unless the table scrolls sideways: each sticky one is a layer of its own, moved and painted
+    // separately.
     table.classList.toggle('wide', this.list.scrollWidth > this.list.clientWidth);
   }
 
@@ -299,8 +300,8 @@ export class ObjectTable {
   }
 
   /**
-   * The element that had the focus may have moved, which takes the focus from it; its row may be out of view, or gone. Then the row
-   * that has taken its place has the focus, or the list, from which the keys continue where it was.
+   * The focused element loses the focus if it has moved; its row may also be out of view, or gone. Then the row in its place
+   * gets the focus, or the list, from which the keys continue where it was.
    */
   private keepFocus(change: () => void): void {
     const { body } = this.window;
@@ -391,7 +392,7 @@ export class ObjectTable {
     for (const { element } of views) element.animate(frames, { duration: MARK_MS, easing: 'ease-out' });
   }
 
-  /** How many there are, or why there are none. */
+  /** Says how many there are, or why there are none. */
   private tell(): void {
     const { hasSynced, scope, size: total } = this.deps.follower;
     const searched = this.text.value.trim() !== '';

@@ -97,7 +97,7 @@ const TEMPLATES = `
   <td><span data-part="lag">0</span>${chart('queued')}</td>
 </tr></template>`;
 
-/** What the page of objects has besides the style of all pages. */
+/** The style of the page of objects, beyond that of all pages. */
 const OBJECTS_STYLE = `
 header { position: sticky; top: 0; z-index: 2; background: var(--ground); }
 main { grid-template-rows: auto auto auto 1fr; }

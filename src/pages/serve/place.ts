@@ -1,5 +1,5 @@
 // Where the page is, in its URL, so that a page that is reloaded or sent to others shows the same. The hash names the kind; the
-// query has the rest, by the names that the server's own API has for it.
+// query has the rest, under the names that the server's own API uses.
 import { queryWith } from '../words.ts';
 import type { PageResource } from './api.ts';
 
@@ -13,17 +13,17 @@ export type PagePlace = Readonly<Record<Name, string>> & {
   readonly kind: string;
 };
 
-/** Longer values are not shown to a server. */
+/** Longer values are not sent to a server. */
 const MAX_CHARS = 5_000;
 
-/** Reads a URL. Names that are not known are of others. */
+/** Reads a URL. Unknown names belong to others. */
 export function readPlace({ search, hash }: Pick<URL, 'search' | 'hash'> = location): PagePlace {
   const query = new URLSearchParams(search);
   const values = NAMES.map((name) => [name, (query.get(name) ?? '').slice(0, MAX_CHARS)]);
   return { ...(Object.fromEntries(values) as Record<Name, string>), kind: decoded(hash.slice(1)) };
 }
 
-/** The URL of another place, without the origin. Of what others keep in the query, nothing is lost. */
+/** The URL of another place, without the origin. Keeps what others have in the query. */
 export function toUrl({ search, hash, pathname }: Pick<URL, 'search' | 'hash' | 'pathname'>, change: Partial<PagePlace>): string {
   const { kind, ...values } = change;
   return `${pathname}${queryWith(search, values)}${kind === undefined ? hash : `#${encodeURIComponent(kind)}`}`;
@@ -51,7 +51,7 @@ export interface DetailRef {
   /** Absent if the resource has none. */
   readonly namespace?: string | undefined;
   readonly name: string;
-  /** Of the object that was chosen: another one may have its name later. */
+  /** Of the chosen object: another one may have its name later. */
   readonly uid?: string | undefined;
 }
 

@@ -6,7 +6,7 @@ import type { Entry } from './sorting.ts';
 
 /** Labels of an object that are shown. */
 const MAX_CHIPS = 6;
-/** Longer texts may not fit: they can be read in full by pointing at them. */
+/** Longer texts may not fit: pointing at them shows them in full. */
 const SHORT_CHARS = 14;
 
 /** What the rows of a table have in common. */
@@ -38,7 +38,7 @@ export class RowView {
 
   /** Which row of the table it is, from 1. */
   placeAt(index: number): void {
-    // A change of an attribute, even to the same value, costs a look at the styles of the row.
+    // Setting an attribute, even to the same value, makes the browser recalculate the row's style.
     if (index === this.rowIndex) return;
     this.rowIndex = index;
     this.element.setAttribute('aria-rowindex', String(index));
@@ -89,7 +89,7 @@ export class RowView {
   }
 }
 
-/** Labels as buttons that filter. They stay as long as they say the same, and so does the focus. */
+/** Labels as buttons that filter. A button stays while its text is the same, and keeps the focus. */
 function chips(cell: HTMLElement, labels: Readonly<Record<string, unknown>>, asked: ReadonlySet<string>): void {
   const all = Object.keys(labels)
     .sort()

@@ -15,7 +15,7 @@ export interface PageRow extends TableRow {
   readonly atMs?: number | undefined;
 }
 
-/** What a row has in a column. */
+/** A row's value in a column. */
 export interface Cell {
   readonly text: string;
   /** A cell that shows how long ago something was: when. */
@@ -28,10 +28,10 @@ export interface Sorting {
   readonly cellOf: (row: PageRow) => Cell;
 }
 
-/** What servers write where there is nothing. Such rows are the last in both directions. */
+/** What servers write for a missing value. Such rows come last in both directions. */
 const NOTHING = new Set(['', '<none>', '<unknown>', '<unset>', '<invalid>']);
 
-/** A text for which the order of code units is that of people: `a2` is before `a10`, and before `B1`. */
+/** A text whose order by code units is the one people expect: `a2` is before `a10`, and before `B1`. */
 export function naturalKey(text: string): string {
   return text.toLowerCase().replace(/\d+/g, (digits) => {
     const value = digits.replace(/^0+(?=\d)/, '');
@@ -70,7 +70,7 @@ export interface Entry {
 /** How the cells of a column are compared: by what all of them are. */
 type Measure = 'quantity' | 'span' | 'text';
 
-/** The same, with what it is sorted by. */
+/** The same, with its sort keys. */
 class SortedEntry implements Entry {
   readonly row: PageRow;
   readonly key: string;
@@ -119,8 +119,8 @@ export class SortedRows {
   }
 
   /**
-   * Sorts these rows, by default those that it has, from now on like this. Until it is done, `all` stays as it was, and nothing else may
-   * be called, except this once more.
+   * Sorts these rows, by default those that it has, and keeps this order from now on. Until it is done, `all` stays as it was,
+   * and no other method may be called, except this one again.
    */
   *sort(sorting: Sorting, rows?: readonly PageRow[]): Generator<void, void> {
     this.sorting = sorting;
@@ -143,7 +143,7 @@ export class SortedRows {
     this.sorted = sorted;
   }
 
-  /** Takes over what has become of some of the rows; those that `get` does not have are gone. */
+  /** Updates some of the rows; those that `get` does not have are gone. */
   change(keys: Iterable<string>, get: (key: string) => PageRow | undefined): void {
     const fresh: SortedEntry[] = [];
     const gone = new Set<SortedEntry>();

@@ -122,7 +122,7 @@ interface Story<E> {
   readonly run: Run<E>;
   readonly changes: readonly KeyedChange<E>[];
   readonly byKey: ReadonlyMap<unknown, readonly KeyedChange<E>[]>;
-  /** By key, the place of its last event that was delivered. */
+  /** By key, the place of its last delivered event. */
   readonly told: Map<unknown, number>;
   /** The places of ERRORs. */
   readonly errors: readonly number[];
@@ -182,7 +182,7 @@ function comesEarly<E>(story: Story<E>, given: ReceivedEvent<E>, key: unknown): 
     const changes = other === key ? [] : untold(story, other).filter((change) => change.from < given.seen);
     const [before] = changes;
     if (!before || before.place > first || before.doubtful || before.to >= from || isBookmark(before.event)) continue;
-    // What was added and deleted may have been passed over by an earlier read, and counts from when it was added again.
+    // An earlier read may have skipped an object that was added and deleted; it counts from when it was added again.
     if (changes.some((_, index) => netTypes(changes.slice(0, index + 1)).has(''))) continue;
     return fault(story.run, given.event, 'it behind a key that changed before it', 'it first');
   }

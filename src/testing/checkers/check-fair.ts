@@ -6,7 +6,7 @@ export type WorkStep =
   | { readonly step: 'ask'; readonly client: string }
   /** A piece was begun. */
   | { readonly step: 'begin'; readonly client: string }
-  /** The piece that was begun has ended, after so many milliseconds. */
+  /** The piece that was begun has ended, after this many milliseconds. */
   | { readonly step: 'end'; readonly client: string; readonly ms: number }
   /** Nothing is being done, and nothing should be left to do. */
   | { readonly step: 'idle' };
@@ -21,18 +21,18 @@ interface ClientRecord {
   waiting: number;
   working: boolean;
   longestMs: number;
-  /** Since it has had something to do: the step, and the time of its work and of the others'. */
+  /** Since it has had something to do: the step, and how long it and the others have been worked for. */
   since: number;
   ownMs: number;
   readonly othersMs: Map<string, number>;
 }
 
-/** Clocks, and the least that a piece counts for. */
+/** For the inaccuracy of clocks, and the least that a piece counts for. */
 const TOLERANCE_MS = 1;
 
 /**
- * **Fair**: while a client has something to do, no other client is worked for longer than it is itself, but for one piece of each. Two
- * pieces at once, a piece that nobody asked for, and work that is left when the history says `idle` are also violations.
+ * **Fair**: while a client has something to do, no other client is worked for longer than it is, except for one piece of each.
+ * Two pieces at once, a piece that nobody asked for, and work that is left when the history says `idle` are also violations.
  */
 export function checkFair({ steps }: WorkHistory): Violation | undefined {
   const clients = new Map<string, ClientRecord>();
@@ -87,7 +87,7 @@ function end(known: ClientRecord, ms: number): void {
   known.longestMs = Math.max(known.longestMs, ms);
 }
 
-/** A client's piece has ended: whoever waits must not have had less, by more than a piece of each. */
+/** A client's piece has ended: no waiting client may have had less by more than a piece of each. */
 function passedOver(clients: ReadonlyMap<string, ClientRecord>, by: string, ms: number): Violation | undefined {
   const longestMs = (clients.get(by) as ClientRecord).longestMs;
   for (const [client, known] of clients) {

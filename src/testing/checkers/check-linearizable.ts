@@ -15,8 +15,8 @@ export interface StorageRequest {
     | { readonly do: 'delete'; readonly if?: { readonly value: unknown } | undefined }
     | { readonly do: 'read' };
   /**
-   * - `done`: it was written, or this was read. `refused`: the condition did not hold, so nothing was written; a `delete` without a
-   *   condition is refused if there is nothing.
+   * - `done`: it was written, or this value was read. `refused`: the condition did not hold, so nothing was written; a `delete`
+   *   without a condition is refused if there is nothing.
    * - Absent: it is unknown whether it happened, because no answer came, or one that does not say.
    */
   readonly answer?: { readonly is: 'done'; readonly value?: unknown } | { readonly is: 'refused' } | undefined;
@@ -31,7 +31,7 @@ export interface StorageHistory {
   readonly initial?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** How many states of one key are searched before the search is given up. */
+/** How many states of one key are searched before the search gives up. */
 const MAX_STATES = 2_000_000;
 
 /**
@@ -76,7 +76,7 @@ interface DeadEnd {
 interface SearchStep {
   readonly request: StorageRequest;
   readonly from: number;
-  /** Infinite if it need not have happened. */
+  /** Infinity if it need not have happened. */
   readonly to: number;
 }
 

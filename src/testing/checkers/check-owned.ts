@@ -12,7 +12,7 @@ export interface OwnedStep {
   readonly sent: object;
   /** What was stored; undefined: it was refused. */
   readonly after?: object | undefined;
-  /** With what the write conflicts, as the answer names managers and fields. */
+  /** What the write conflicts with: the managers and fields that the answer names. */
   readonly conflicts?: readonly { readonly manager: string; readonly field: string }[] | undefined;
 }
 
@@ -31,8 +31,8 @@ interface Owned {
 
 /**
  * **Owned**: what somebody owns is in the object, and has the value that was applied; an apply without force leaves alone what others
- * own, and is refused only for that; a value that changes is no longer its former owners'. It reads objects and their `managedFields`,
- * and knows no schema: what this leaves open is compared with upstream in the project's own tests.
+ * own, and is refused only for that; a value that changes no longer belongs to its former owners. The checker reads objects and
+ * their `managedFields`, but knows no schema: the project's own tests compare the rest with upstream.
  */
 export function checkOwned({ steps }: OwnedHistory): Violation | undefined {
   const hollow: Hollow = new Map();
@@ -44,8 +44,8 @@ export function checkOwned({ steps }: OwnedHistory): Violation | undefined {
 }
 
 /**
- * By managers, the paths at which their last apply had an empty object or list. Upstream removes one when all that was in it is pruned,
- * and it stays its manager's.
+ * By manager, the paths at which its last apply had an empty object or list. Upstream removes it when all its content is
+ * pruned, but the manager still owns it.
  */
 type Hollow = Map<string, readonly string[]>;
 
@@ -83,7 +83,7 @@ function stored(step: OwnedStep, after: object, hollow: Hollow): Finding | undef
 
 const isEmpty = (value: unknown): boolean => typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 const isScalar = (value: unknown): boolean => typeof value !== 'object' && value !== undefined;
-/** Whether two places have scalars that differ, and it is sure which those are. */
+/** Whether two places have different scalars, if it is certain which these are. */
 function differs(one: readonly unknown[], other: readonly unknown[]): boolean {
   const [[left], [right]] = [one, other];
   return one.length === 1 && other.length === 1 && isScalar(left) && isScalar(right) && left !== right;
@@ -108,7 +108,7 @@ function pathsOf(fields: unknown, above: readonly string[]): readonly string[] {
   return [...own, ...elements.flatMap((element) => pathsOf(fields[element], [...above, element]))];
 }
 
-/** What may be at a path: a list may have several items with the keys that an element names, as others may have more of them. */
+/** What may be at a path: several items of a list may have the keys that an element names, because some may have more keys. */
 function at(object: unknown, path: string): readonly unknown[] {
   let values: readonly unknown[] = [object];
   for (const element of JSON.parse(path) as readonly string[]) values = values.flatMap((value) => below(value, element));
@@ -124,7 +124,7 @@ function below(value: unknown, element: string): readonly unknown[] {
   return value.filter((item) => (isRecord(wanted) && element.startsWith('k:') ? fits(item, wanted) : item === wanted));
 }
 
-/** Whether an item has these keys; one that it does not have may have a default. */
+/** Whether an item has these keys; a missing key may have a default. */
 function fits(item: unknown, keys: Readonly<Record<string, unknown>>): boolean {
   return isRecord(item) && Object.keys(keys).every((key) => !Object.hasOwn(item, key) || item[key] === keys[key]);
 }

@@ -70,8 +70,8 @@ function apply<K>(
     case 'get': {
       const { worker } = each;
       const whose = worker === undefined ? {} : { watcher: worker };
-      const seen = known.worker === undefined ? 'it handed out before it was done' : `it in the hands of ${known.worker}`;
-      if (known.inHand) return { ...whose, expected: 'it in one hand', seen };
+      const seen = known.worker === undefined ? 'it handed out before it was done' : `it still processed by ${known.worker}`;
+      if (known.inHand) return { ...whose, expected: 'one worker at a time', seen };
       if (known.asked === 0) return { ...whose, expected: 'a run that was asked for', seen: 'one more' };
       known.asked--;
       known.inHand = true;

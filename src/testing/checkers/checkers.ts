@@ -93,7 +93,7 @@ export function checkComplete<E>(history: History<E>): Violation | undefined {
       const { event } = due[lost] as { event: E };
       return violation('Complete', { watcher, event, expected: 'it to be delivered', seen: 'it missing' });
     }
-    // `stop` leaves what is queued; a filter that ends its own watch loses the event that it was asked about.
+    // `stop` leaves what is queued; a filter that ends its own watch loses the event that it was called with.
     const until = options.filter || run.returned ? Math.min(run.stopped, gaveUp) : gaveUp;
     const counted = run.counts.find(({ dropped, at }) => dropped > 0 && at < until);
     if (counted !== undefined && !run.broken) {
@@ -169,7 +169,7 @@ function wrongSum<E>(run: Run<E>): Violation | undefined {
   return undefined;
 }
 
-/** Finds a count that contradicts what the watch has said before. */
+/** Finds a count that contradicts an earlier one of the watch. */
 function wrongCount<E>(run: Run<E>): Violation | undefined {
   const { name: watcher, cut, options, ends } = run;
   const { cutsAtLoss } = RULES[options.overflow];
@@ -184,7 +184,7 @@ function wrongCount<E>(run: Run<E>): Violation | undefined {
     if (dropped < told) return fault(`the ${told} that were told among those dropped`, `${dropped} dropped`);
     if (!cut || cut.seen > at) continue;
     const missed = missedBy(cut.event);
-    // What a stop or an error leaves behind counts as dropped, and nobody misses it.
+    // What a stop or an error leaves behind counts as dropped, but not as missed.
     const isExact = cutsAtLoss && run.stopped === NEVER && !run.broken;
     if (dropped < missed || (isExact && dropped > missed)) return fault(`the ${missed} missed as dropped`, `${dropped} dropped`);
   }
@@ -222,7 +222,7 @@ function wrongGap<E>(run: Run<E>): Violation | undefined {
   }
   const [gap] = gaps;
   if (gap === undefined) return undefined;
-  // An `onGap` that ends its watch is told of a gap whose event is not delivered any more.
+  // An `onGap` that ends its watch is told of a gap whose event is no longer delivered.
   const missed = gaps.reduce((sum, each) => sum + each.missed, 0);
   const isLast = gap.at > (given.at(-1)?.asked ?? -1) && missed <= due.length - next;
   return (run.returned || run.broken) && isLast ? undefined : tellsNothing(watcher, gap);
@@ -243,13 +243,15 @@ function wrongCut<E>(run: Run<E>): Violation | undefined {
   const sure = rest.filter(({ doubtful, to }) => !doubtful && to < Math.min(cut.asked, run.stopped)).length;
   const least = folds ? Math.max(options.capacity + 1, foldedAway(run, cut)) : Math.max(1, sure);
   if (missed >= least && missed <= most) return undefined;
-  if (folds && least > most) return undefined; // too few keys: that it was cut at all is for **Exact**
+  if (folds && least > most) return undefined; // too few keys: **Exact** checks whether it may be cut at all
   const range = folds && missed < least ? `at least ${least}` : least === most ? most : `${least} to ${most}`;
   const expected = least > most ? 'no cut, as nothing was lost' : `details.missed of ${range}`;
   return violation('Counted', { watcher, event: cut.event, expected, seen: `${missed}` });
 }
 
-/** How many events a fold that was cut has certainly lost. What was deleted may have cancelled out before, and is not a loss. */
+/**
+ * How many events a fold that was cut has certainly lost. A deleted object may have cancelled out before, and is not a loss.
+ */
 function foldedAway<E>(run: Run<E>, cut: ReceivedEvent<E>): number {
   const until = Math.min(cut.asked, run.stopped);
   const counts = new Map<unknown, number>();
@@ -329,7 +331,7 @@ function publisherHeldUp<E>({ steps }: History<E>, { runs, shutdown }: Digest<E>
     const { event, code } = step;
     const asked = called.get(event) ?? at;
     if (code !== 'FULL' && code !== 'OVERLOADED' && code !== 'CLOSED') {
-      return violation('Isolated', { event, expected: 'a publisher that hears of no watcher', seen: code });
+      return violation('Isolated', { event, expected: 'no error of a watcher at the publisher', seen: code });
     }
     if (code !== 'CLOSED' && shutdown > asked && !runs.some((run) => mayHold(run, asked))) {
       return violation('Isolated', { event, expected: 'it accepted, as nobody has the policy wait', seen: code });
@@ -385,12 +387,12 @@ export function checkSettled<E>(history: History<E>): Violation | undefined {
   for (const { name: watcher, stopped, ends, cut, waiting } of runs) {
     const ended = Math.min(stopped, over, ends[0]?.at ?? NEVER, cut?.seen ?? NEVER);
     if (ended < NEVER && waiting > 0) {
-      return violation('Settled', { watcher, expected: 'no read that pends after the end', seen: `${waiting}` });
+      return violation('Settled', { watcher, expected: 'no read pending after the end', seen: `${waiting}` });
     }
   }
   const holds = runs.some((run) => mayHold(run, NEVER));
   if (shutdown < NEVER && over === NEVER && !holds) {
-    return violation('Settled', { expected: 'a shutdown that resolves, as nobody holds it up', seen: 'it pends' });
+    return violation('Settled', { expected: 'the shutdown to resolve, as nobody holds it up', seen: 'it pending' });
   }
   return over < NEVER || !holds ? leftBehind(history) : undefined;
 }
@@ -407,5 +409,5 @@ function leftBehind<E>({ steps }: History<E>): Violation | undefined {
   }
   const [event] = pending;
   if (pending.size === 0) return undefined;
-  return violation('Settled', { event, expected: 'no publish that pends', seen: `${pending.size}` });
+  return violation('Settled', { event, expected: 'no publish pending', seen: `${pending.size}` });
 }

@@ -44,7 +44,7 @@ export interface Run<E> {
   readonly counts: readonly { readonly queued: number; readonly dropped: number; readonly at: number }[];
   /** The ERROR event with which `disconnect` or `coalesce` cut the watch. */
   readonly cut: ReceivedEvent<E> | undefined;
-  /** What it gave after that, although that is the last. */
+  /** An event after that one, which must be the last. */
   readonly afterCut: ReceivedEvent<E> | undefined;
   /** When its consumer ended it; Infinity if it did not. */
   readonly stopped: number;
@@ -55,7 +55,7 @@ export interface Run<E> {
   readonly broken: boolean;
   /** The reads that reached the end: when they were called, and when that was seen. */
   readonly ends: readonly { readonly failed: boolean; readonly asked: number; readonly at: number }[];
-  /** A read that has returned without an event, though it is one that waits. */
+  /** A read that returned without an event, although reads of its kind wait. */
   readonly misread: string | undefined;
   /** How many reads never settled. */
   readonly waiting: number;
@@ -244,7 +244,7 @@ export function readOut<E>(run: Run<E>): boolean {
   return run.ends.length > 0 && !run.returned && !run.broken;
 }
 
-/** Returns the indices of the events that are certainly lost. A watch that ended by itself has been told of all. */
+/** Returns the indices of the events that are certainly lost. A watch that ended by itself was told of all of them. */
 export function lostOf<E>(run: Run<E>): number[] {
   const got = new Set(run.given.map(({ place }) => place));
   const last = Math.max(-1, ...got);

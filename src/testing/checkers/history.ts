@@ -116,9 +116,9 @@ export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
     'No key of a work queue is processed by two workers at once; every add before shutdown is followed by a run that starts after it.',
   Linearizable:
     'Each write, read and refusal of an object takes effect at one moment between its call and its answer, in one order for all.',
-  Fair: "While a client's request waits, the server works no longer for any other client than for that one, except for one piece each.",
+  Fair: "While a client's request waits, the server spends no more time on any other client than on that one, except for one piece each.",
   Owned:
-    "After any sequence of applies, updates and patches, fields, owners and conflicts equal upstream's: what a manager applies or changes is its own, what others own changes only by force or with a conflict, and what nobody applies any more is removed.",
+    "After any sequence of applies, updates and patches, fields, owners and conflicts equal upstream's: what a manager applies or changes is its own, what others own changes only by force or with a conflict, and what nobody applies any longer is removed.",
   Consistent: 'A cache at version v holds exactly what the source held at v.',
   Monotonic: 'A cache, a list and a watch never go back in version.',
   Fresh:
@@ -127,7 +127,7 @@ export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
   Folded: "Folding a handler's calls, or a watch's events, into an empty map gives the store's contents.",
   Synced:
     "`synced` implies that every initial object is in the store; a registration's `synced`, that every initial `onAdd` has returned.",
-  Told: 'A client that cannot be served everything gets a 410, also one whose version is from another life of the source, such as before that was restored; a watch never just ends with something missing.',
+  Told: 'A client that cannot be served everything gets a 410, even if its version is from another life of the source, such as from before a restore; a watch never just ends with something missing.',
 };
 
 /** A violation of a guarantee in a history: which guarantee, for which watcher, and how. */
@@ -143,7 +143,7 @@ export interface Violation {
   readonly message: string;
 }
 
-/** What a checker has found, not yet said to whom it matters. */
+/** What a checker has found, before the guarantee is known. */
 export type Finding = Omit<Violation, 'guarantee' | 'message'>;
 
 /** Creates a {@link Violation} with its message. */
@@ -166,7 +166,7 @@ export function show(value: unknown): string {
 
 /** What an overflow policy promises, as far as the checkers tell policies apart. */
 export interface PolicyRules {
-  /** It loses nothing, and holds back the publisher instead. */
+  /** It loses nothing, but holds back the publisher. */
   readonly waits: boolean;
   /** A full queue loses its oldest event rather than the new one. */
   readonly dropsOldest: boolean;

@@ -7,7 +7,7 @@
  *       if (needs === undefined || mine.includes(needs)) test(name, () => run(open));
  *     }
  *
- * Each case opens what it needs, and closes nothing but a backend whose end it tests: the caller does.
+ * Each case opens what it needs, but closes only a backend whose end it tests: closing the others is up to the caller.
  */
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { Backend, Change, Changes, ChangesOptions, TxnResult } from '../../storage/backend.ts';
@@ -77,7 +77,7 @@ class Rig {
     return object ? `${contentOf(object)}@${versionOf(object)}` : 'nothing';
   }
 
-  /** What there is at a revision, as text: `a=1 b=2`. */
+  /** The state at a revision, as text: `a=1 b=2`. */
   async state(revision?: string, prefix: string = this.prefix): Promise<string> {
     const { entries } = await this.backend.range<StoredThing>({ prefix, limit: 1_000, revision });
     return entries.map(({ object }) => contentOf(object)).join(' ');
@@ -98,7 +98,7 @@ function backendCases(runs: Runs<BackendTrait, (rig: Rig) => Promise<void>>): re
   return casesOf(runs).map((one) => ({ ...one, run: async (open) => one.run(new Rig(await open())) }));
 }
 
-/** Reads so many changes. */
+/** Reads this many changes. */
 async function read(changes: Changes<StoredThing>, count: number): Promise<Change<StoredThing>[]> {
   const seen: Change<StoredThing>[] = [];
   while (seen.length < count) {
@@ -109,7 +109,7 @@ async function read(changes: Changes<StoredThing>, count: number): Promise<Chang
   return seen;
 }
 
-/** Reads until progress comes. */
+/** Reads until progress arrives. */
 async function readProgress(changes: Changes<StoredThing>): Promise<{ progress: string; seen: Change<StoredThing>[] }> {
   const seen: Change<StoredThing>[] = [];
   for (;;) {
@@ -142,12 +142,12 @@ const TXNS: readonly BackendCase[] = backendCases({
     const first = await rig.txn('a', '0', 1);
     if (!first.succeeded) throw new Error('backend contract: expected a put of a new key to succeed');
     expectSame(versionOf(first.object), first.revision, 'the version of what was put');
-    expectSame(await rig.get('a'), `a=1@${first.revision}`, 'what is there');
+    expectSame(await rig.get('a'), `a=1@${first.revision}`, 'what is stored');
     expectSame(await rig.backend.revision(), first.revision, 'the revision');
     const second = await rig.txn('a', '0', 2);
     if (second.succeeded) throw new Error('backend contract: expected a put of a key that is taken to fail');
     expectSame([second.current?.key, contentOf(second.current?.object)], [`${rig.prefix}a`, 'a=1'], 'what it is told');
-    expectSame(await rig.get('a'), `a=1@${first.revision}`, 'what is there');
+    expectSame(await rig.get('a'), `a=1@${first.revision}`, 'what is stored');
   },
 
   'a put and a delete happen only if the version is the expected one': async (rig) => {
@@ -167,7 +167,7 @@ const TXNS: readonly BackendCase[] = backendCases({
     const put = await rig.set('a', 2);
     const gone = await rig.txn('a', put);
     expectThat(gone.succeeded && isBelow(put, gone.revision), 'a delete at a later revision', gone);
-    expectSame([await rig.get('a'), await rig.state()], ['nothing', 'b=1'], 'what is there');
+    expectSame([await rig.get('a'), await rig.state()], ['nothing', 'b=1'], 'what is stored');
     expectSame((await rig.txn('a', '0', 3)).succeeded, true, 'a put after a delete');
   },
 
@@ -221,11 +221,11 @@ const TXNS: readonly BackendCase[] = backendCases({
 /** Of 400 KB. */
 const LINES: readonly string[] = Array.from({ length: 5_000 }, (_, at) => `${at} ${'x'.repeat(74)}`);
 
-/** What is there after it has been loaded, more than once. */
+/** Loads an object, more than once, and returns it. */
 async function loaded<O extends { load?(): Promise<void> | undefined }>(one: O | undefined): Promise<O> {
   if (!one) throw new Error('backend contract: expected something under the key');
   await Promise.all([one.load?.(), one.load?.()]);
-  expectSame(one.load?.(), undefined, 'what is to be waited for once it is loaded');
+  expectSame(one.load?.(), undefined, 'what to wait for once it is loaded');
   return one;
 }
 
@@ -424,7 +424,7 @@ const CHANGES: readonly BackendCase[] = backendCases({
     const pending = changes.next();
     changes.requestProgress();
     const batch = await pending;
-    expectThat(batch?.progress !== undefined, 'progress for who waits already', batch);
+    expectThat(batch?.progress !== undefined, 'progress for a read that already waits', batch);
   },
 
   'the end of changes settles who waits for them, and that of a backend who waits for anything': async (rig) => {

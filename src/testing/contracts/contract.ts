@@ -34,7 +34,7 @@ export interface ContractCase {
   run<E>(open: () => WatchSubject<E>): Promise<void>;
 }
 
-/** The cases of a contract by name: what each does, and the trait that it needs, if it does. */
+/** The cases of a contract by name: what each does, and the trait that it needs, if any. */
 export type Runs<Trait, Run> = Readonly<Record<string, Run | Needing<Trait, Run>>>;
 
 interface Needing<Trait, Run> {
@@ -110,9 +110,9 @@ function sendSome<E>(subject: WatchSubject<E>, count: number): E[] {
 /** Expects a watch to be over, by every way of reading it. */
 async function expectDone<E>(watch: Watch<E>): Promise<void> {
   for (let i = 0; i < 2; i++) {
-    expectThat((await watch.next()).done === true, 'next() to be done, for ever');
-    expectThat((await watch.batches().next()).done === true, 'batches() to be done, for ever');
-    expectThat(watch.tryNext() === undefined, 'tryNext() to find nothing, for ever');
+    expectThat((await watch.next()).done === true, 'next() to be done, forever');
+    expectThat((await watch.batches().next()).done === true, 'batches() to be done, forever');
+    expectThat(watch.tryNext() === undefined, 'tryNext() to find nothing, forever');
   }
 }
 

@@ -33,7 +33,7 @@ const WAYS: Readonly<Record<string, (watch: AnyWatch) => unknown>> = {
 async function expectOver(watch: AnyWatch, by: string): Promise<void> {
   for (let more = 0; more < 20; more++) {
     if (!(await watch.next()).done) continue;
-    expectThat((await watch.next()).done === true, `the end for ever, by ${by}`, 'an event');
+    expectThat((await watch.next()).done === true, `the end forever, by ${by}`, 'an event');
     expectThat(watch.stopped, `stopped to be true, by ${by}`, false);
     watch.stop();
     await watch.return();
@@ -271,7 +271,8 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
           'the BOOKMARK that ends initial events',
           next.value,
         );
-        // A source may count versions for more than this collection, as a kube-apiserver does: then nobody knows which one it is.
+        // A source may count versions for more than this collection, as a kube-apiserver does: then the expected one is
+        // unknown.
         const isQuiet = (await source.list()).resourceVersion === resourceVersion;
         expectThat(!isQuiet || versionOf(next.value?.object) === resourceVersion, `its version ${resourceVersion}`, next.value);
         await put('c');

@@ -39,7 +39,7 @@ async function follow(watch: Watch<Seen>, state: Map<string, StoredThing>, count
   return seen;
 }
 
-/** Watches whose reader keeps the state, and passes on what is in it. */
+/** Watches whose reader keeps the state and passes on objects of it. */
 const HINTS: readonly StorageCase[] = storageCases({
   'previousOf: a watch whose reader knows the state delivers the same as one whose reader does not': async ({ storage }) => {
     const scope = storage.scope<StoredThing>('x/') as Storage<StoredThing>;
@@ -68,7 +68,7 @@ const HINTS: readonly StorageCase[] = storageCases({
  *       if (needs === undefined || mine.includes(needs)) test(name, () => run(open));
  *     }
  *
- * Each case opens what it needs, and closes nothing: the caller does. Upstream: `storage/testing` of k8s.io/apiserver, after
- * which the cases are named. docs/storage.md has an example.
+ * Each case opens what it needs; closing it is up to the caller. Upstream: `storage/testing` of k8s.io/apiserver, after which
+ * the cases are named. docs/storage.md has an example.
  */
 export const STORAGE_CONTRACT: readonly StorageCase[] = [...WRITES, ...UPDATES, ...LISTS, ...WATCHES, ...HINTS];

@@ -78,11 +78,11 @@ export const LISTS: readonly StorageCase[] = storageCases({
     for (let n = 1; n <= 10; n++) {
       const stored = await set(storage, 'a', n);
       const [{ items, resourceVersion }, found] = await Promise.all([storage.list(), storage.get('a')]);
-      expectSame([contentsOf(items), found?.spec?.n], [`a=${n}`, n], 'what is there');
+      expectSame([contentsOf(items), found?.spec?.n], [`a=${n}`, n], 'what is stored');
       expectSame(resourceVersion, versionOf(stored), 'the version');
     }
     await storage.delete('a');
-    expectSame((await storage.list()).items, [], 'what is there after the deletion');
+    expectSame((await storage.list()).items, [], 'what is stored after the deletion');
   },
 
   'RunTestListResourceVersionMatch: NotOlderThan and no match are lower bounds; 410 for a version that it cannot have given':

@@ -35,12 +35,12 @@ async function ends(storage: Storage<StoredThing>, turn: number): Promise<Seen[]
   return found.map((object) => ({ type: 'ADDED', object: object as StoredThing }));
 }
 
-/** The code with which a watch is refused, or that of the ERROR which is all that it delivers. */
+/** The code with which a watch is refused, or that of the only event it delivers, an ERROR. */
 async function codeOf(opening: Promise<Watch<Seen>>): Promise<unknown> {
   try {
     const watch = await opening;
     const { value } = await watch.next();
-    expectThat((await watch.next()).done === true, 'the end behind the ERROR', 'more');
+    expectThat((await watch.next()).done === true, 'the end after the ERROR', 'more');
     return value?.type === 'ERROR' ? value.object.code : value;
   } catch (error) {
     return isWatchError(error, 'REFUSED') ? error.status?.code : error;
@@ -226,7 +226,7 @@ export const WATCHES: readonly StorageCase[] = storageCases({
     abort.abort(reason);
     expectThat((await pending).done === true, 'the end', await pending);
     await set(storage, 'a', 1);
-    expectThat((await watch.next()).done === true && watch.stopped, 'the end for ever', watch.stopped);
+    expectThat((await watch.next()).done === true && watch.stopped, 'the end forever', watch.stopped);
   },
 
   'RunOptionalTestProgressNotify: requestProgress sends a BOOKMARK of the current version after the events up to it': async ({
@@ -251,7 +251,11 @@ export const WATCHES: readonly StorageCase[] = storageCases({
     expectSame(shown(seen.filter(({ type }) => type !== 'BOOKMARK')), 'ADDED a=1', 'the events before it');
     await scope.create('b', thing('b', 2));
     await expectEvents(watch, 'ADDED b=2');
-    expectSame([(await other.next()).value?.type, (await other.next()).value?.type], ['ADDED', 'ADDED'], 'who allows none');
+    expectSame(
+      [(await other.next()).value?.type, (await other.next()).value?.type],
+      ['ADDED', 'ADDED'],
+      'the events of a watch without BOOKMARKs',
+    );
     await Promise.all([watch.return(), other.return()]);
   },
 

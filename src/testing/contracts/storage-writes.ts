@@ -25,10 +25,10 @@ export const WRITES: readonly StorageCase[] = storageCases({
     expectThat(versionOf(stored) !== '', 'a version', stored);
     expectSame(versionOf(input), '', 'the version of what was put in');
     const found = await storage.get('a');
-    expectSame(found, stored, 'what is there');
+    expectSame(found, stored, 'what is stored');
     expectSame(await storage.currentVersion(), versionOf(stored), 'the version of the storage');
     (input as { spec: object }).spec = { n: 2 };
-    expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there after the caller changed its object');
+    expectSame(contentOf(await storage.get('a')), 'a=1', 'what is stored after the caller changed its object');
   },
 
   'RunTestCreateWithKeyExist: a key that is taken is refused with 409 AlreadyExists, and stays as it was': async ({
@@ -36,20 +36,20 @@ export const WRITES: readonly StorageCase[] = storageCases({
   }) => {
     await storage.create('a', thing('a', 1));
     await expectRefused(storage.create('a', thing('a', 2)), '409 AlreadyExists', 'a second create');
-    expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there');
+    expectSame(contentOf(await storage.get('a')), 'a=1', 'what is stored');
   },
 
   'RunTestCreate: an object that has a version already is refused with 400': async ({ storage }) => {
     const object = { ...thing('a'), metadata: { name: 'a', resourceVersion: '1' } };
     await expectRefused(storage.create('a', object), '400 BadRequest', 'a create with a version');
-    expectSame(await storage.get('a'), undefined, 'what is there');
+    expectSame(await storage.get('a'), undefined, 'what is stored');
   },
 
   'of several concurrent creates of one key, one succeeds': async ({ storage }) => {
     const outcomes = await Promise.allSettled([1, 2, 3, 4, 5].map((n) => storage.create('a', thing('a', n))));
     const stored = outcomes.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
     expectSame(stored.length, 1, 'the number of successes');
-    expectSame(await storage.get('a'), stored[0], 'what is there');
+    expectSame(await storage.get('a'), stored[0], 'what is stored');
   },
 
   'RunTestCreateWithTTL: what is created with a time to live is deleted when that is over, and a watch reports it': needs(
@@ -58,10 +58,10 @@ export const WRITES: readonly StorageCase[] = storageCases({
       await storage.create('a', thing('a', 1), { ttlSeconds: 2 });
       await storage.create('b', thing('b', 1));
       const watch = await storage.watch({ resourceVersion: await storage.currentVersion() });
-      expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there before');
+      expectSame(contentOf(await storage.get('a')), 'a=1', 'what is stored before');
       await pass?.(4_000);
       await expectLastEvents(watch, 'DELETED a=1');
-      expectSame(await storage.get('a'), undefined, 'what is there after');
+      expectSame(await storage.get('a'), undefined, 'what is stored after');
       expectSame(contentOf(await storage.get('b')), 'b=1', 'what has no time to live');
     },
   ),
@@ -73,11 +73,11 @@ export const WRITES: readonly StorageCase[] = storageCases({
     const second = await set(storage, 'a', 2);
     for (const resourceVersion of [undefined, '', '0', versionOf(first), versionOf(second)]) {
       const found = await storage.get('a', { resourceVersion });
-      expectSame(contentOf(found), 'a=2', `what is there not before ${resourceVersion}`);
+      expectSame(contentOf(found), 'a=2', `what is stored not before ${resourceVersion}`);
     }
     const later = `${BigInt(versionOf(second)) + 1_000_000n}`;
     await expectRefused(storage.get('a', { resourceVersion: later }), '410 Expired', 'a version that it cannot have given');
-    await expectRefused(storage.get('a', { resourceVersion: 'x' }), '400 BadRequest', 'a version that is none');
+    await expectRefused(storage.get('a', { resourceVersion: 'x' }), '400 BadRequest', 'an invalid version');
     expectSame(await storage.get('none'), undefined, 'what is not there');
   },
 
@@ -106,7 +106,7 @@ export const WRITES: readonly StorageCase[] = storageCases({
       expectSame(contentOf(deleted), 'a=0', 'the last content');
       expectThat(versionOf(deleted) !== versionOf(stored), 'a later version', deleted);
       expectSame(await storage.currentVersion(), versionOf(deleted), 'the version of the storage');
-      expectSame(await storage.get('a'), undefined, 'what is there');
+      expectSame(await storage.get('a'), undefined, 'what is stored');
       await expectRefused(storage.delete('a'), '404 NotFound', 'a second delete');
       expectSame(contentOf(await storage.get('b')), 'b=0', 'another key');
     },
@@ -117,7 +117,7 @@ export const WRITES: readonly StorageCase[] = storageCases({
       await expectRefused(storage.delete('a', preconditions), '409 Conflict', `delete ${JSON.stringify(preconditions)}`);
     }
     await storage.delete('a', { uid: 'A', resourceVersion: versionOf(stored) });
-    expectSame(await storage.get('a'), undefined, 'what is there');
+    expectSame(await storage.get('a'), undefined, 'what is stored');
   },
 
   'RunTestDeleteWithSuggestion: a hint does not matter, whether it is right, old or gone': async ({ storage }) => {
@@ -128,7 +128,7 @@ export const WRITES: readonly StorageCase[] = storageCases({
     expectSame(contentOf(deleted), contentOf(newer), 'the last content');
     await storage.delete('c');
     await expectRefused(storage.delete('c', { cached: c }), '404 NotFound', 'a delete of what is gone');
-    expectSame((await storage.list()).items, [], 'what is there');
+    expectSame((await storage.list()).items, [], 'what is stored');
   },
 
   'RunTestValidateDeletionWithSuggestion: what validate throws refuses the deletion, and it is called with what is really there':
@@ -140,11 +140,11 @@ export const WRITES: readonly StorageCase[] = storageCases({
       };
       const seen = await storage.delete('a', { validate: notYet, cached: stored }).catch((error: unknown) => error);
       expectThat(seen === refusal, 'what validate has thrown', seen);
-      expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there');
+      expectSame(contentOf(await storage.get('a')), 'a=1', 'what is stored');
       await set(storage, 'a', 2);
       // `validate` refuses the hint, but not what is there.
       await storage.delete('a', { validate: notYet, cached: stored });
-      expectSame(await storage.get('a'), undefined, 'what is there');
+      expectSame(await storage.get('a'), undefined, 'what is stored');
     },
 
   'RunTestPreconditionalDeleteWithOnlySuggestionPass: a hint that meets the precondition does not help an object that does not':
@@ -184,7 +184,7 @@ export const UPDATES: readonly StorageCase[] = storageCases({
     const second = await storage.update('a', plusOne);
     expectSame(contentOf(second), 'a=2', 'the answer');
     expectThat(BigInt(versionOf(second)) > BigInt(versionOf(first)), `a version after ${versionOf(first)}`, second);
-    expectSame(await storage.get('a'), second, 'what is there');
+    expectSame(await storage.get('a'), second, 'what is stored');
     await expectRefused(storage.update('b', plusOne), '404 NotFound', 'an update of what is not there');
   },
 
@@ -196,7 +196,7 @@ export const UPDATES: readonly StorageCase[] = storageCases({
     };
     const stored = await storage.update('a', change, { createIfMissing: true });
     expectThat(seen === undefined, 'undefined', seen);
-    expectSame(await storage.get('a'), stored, 'what is there');
+    expectSame(await storage.get('a'), stored, 'what is stored');
     const conditional = storage.update('b', () => thing('b'), { createIfMissing: true, uid: 'B' });
     await expectRefused(conditional, '409 Conflict', 'a precondition on what is not there');
   },
@@ -237,7 +237,7 @@ export const UPDATES: readonly StorageCase[] = storageCases({
         expectThat(seen === failure, 'what change has thrown', seen);
       }
     }
-    expectSame(await storage.get('a'), stored, 'what is there');
+    expectSame(await storage.get('a'), stored, 'what is stored');
   },
 
   'change may alter what it is given': async ({ storage }) => {
@@ -252,7 +252,7 @@ export const UPDATES: readonly StorageCase[] = storageCases({
         { cached },
       );
       await failed.catch(() => undefined);
-      expectSame([contentOf(stored), contentOf(await storage.get('a'))], ['a=1', 'a=1'], 'what is there after a failed change');
+      expectSame([contentOf(stored), contentOf(await storage.get('a'))], ['a=1', 'a=1'], 'what is stored after a failed change');
     }
     const altered = await storage.update('a', (current) => {
       (current as { spec: { n: number } }).spec.n = 2;
@@ -282,7 +282,7 @@ export const UPDATES: readonly StorageCase[] = storageCases({
     const first = await storage.create('a', thing('a', 1));
     await set(storage, 'a', 10);
     expectSame(contentOf(await storage.update('a', plusOne, { cached: first })), 'a=11', 'the answer with an old hint');
-    // What `change` throws because of an old hint is not the result.
+    // An error that `change` throws because of an old hint is not the result.
     const picky = (current: StoredThing): StoredThing => {
       if (current.spec?.n === 1) throw new Error('that is old');
       return plusOne(current);
@@ -291,7 +291,7 @@ export const UPDATES: readonly StorageCase[] = storageCases({
     // Nor is it enough that the hint already has the wanted content.
     const back = await storage.update('a', (current) => ({ ...current, spec: { n: 1 } }), { cached: first });
     expectSame(contentOf(back), 'a=1', 'the answer with a hint that would do');
-    expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there');
+    expectSame(contentOf(await storage.get('a')), 'a=1', 'what is stored');
     await storage.delete('a');
     await expectRefused(storage.update('a', plusOne, { cached: first }), '404 NotFound', 'an update of what is gone');
   },
@@ -304,7 +304,7 @@ export const UPDATES: readonly StorageCase[] = storageCases({
       return plusOne(current);
     });
     await expectRefused(update, '404 NotFound', 'the update');
-    expectSame(await storage.get('a'), undefined, 'what is there');
+    expectSame(await storage.get('a'), undefined, 'what is stored');
   },
 
   'concurrent increments are all counted, each at a separate version': async ({ storage }) => {
@@ -314,7 +314,7 @@ export const UPDATES: readonly StorageCase[] = storageCases({
         storage.update('a', at % 2 ? plusOne : async (current) => plusOne(await Promise.resolve(current))),
       ),
     );
-    expectSame(contentOf(await storage.get('a')), 'a=20', 'what is there');
+    expectSame(contentOf(await storage.get('a')), 'a=20', 'what is stored');
     expectSame(new Set(stored.map(versionOf)).size, 20, 'the number of versions');
     const inOrder = [...stored].sort((a, b) => (BigInt(versionOf(a)) < BigInt(versionOf(b)) ? -1 : 1));
     expectSame(
@@ -354,6 +354,6 @@ export const UPDATES: readonly StorageCase[] = storageCases({
     const abort = new AbortController();
     const pending = storage.update('a', () => new Promise(() => abort.abort(reason)), { signal: abort.signal });
     expectThat((await pending.catch((error: unknown) => error)) === reason, 'the reason of the signal', 'another');
-    expectSame(await storage.get('a'), stored, 'what is there');
+    expectSame(await storage.get('a'), stored, 'what is stored');
   },
 });

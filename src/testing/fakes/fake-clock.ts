@@ -51,10 +51,10 @@ export class FakeClock implements Clock {
   }
 
   /**
-   * Like `advance`, but before and after each callback it lets the event loop turn, so that code which awaits something runs, and
-   * may schedule more for the same span. Resolves when all of that has happened. Several calls take turns.
+   * Like `advance`, but before and after each callback it lets the event loop turn, so that code that awaits something runs,
+   * and may schedule more for the same span. Resolves when all of that has happened. Several calls take turns.
    *
-   * @throws {WatchError} (rejects) INVALID_ARGUMENT as `advance`. What a callback throws.
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT as for `advance`; whatever a callback throws.
    */
   async advanceAsync(ms: number): Promise<void> {
     const end = this.endOf(ms);

@@ -61,7 +61,7 @@ export abstract class FakeFaults {
     this.#fail('watch', error, times);
   }
 
-  /** The next `times` lists end within their answer, as over HTTP when the connection breaks. */
+  /** The next `times` lists break off within their answer, as if an HTTP connection broke. */
   truncateList(times: number = 1): void {
     this.failList(new WatchError('INVALID_FRAME', 'the list is not JSON: Unexpected end of JSON input'), times);
   }
@@ -81,7 +81,7 @@ export abstract class FakeFaults {
     this.#addDefect('short', times);
   }
 
-  /** The next `times` watches are accepted, and then nothing comes: no event and no end. 0: no further watches do that. */
+  /** The next `times` watches are accepted, and then get nothing: no event and no end. 0: no further watches do that. */
   silentWatch(times: number = 1): void {
     this.#addDefect('silent', times);
   }

@@ -18,7 +18,7 @@ export interface FakeListWatcherOptions<T> {
   objects?: Iterable<T> | undefined;
   /** The number of past changes from which watches can resume; a whole number >= 0, default 1,000. */
   history?: number | undefined;
-  /** The number of events that a watch holds for its reader; default 10,000. One that falls further behind gets a 410. */
+  /** The number of events that a watch holds for its reader; default 10,000. A reader that falls further behind gets a 410. */
   capacity?: number | undefined;
   /** The version at which it begins, a decimal number; default `1`. Real ones may be larger than 2^53. */
   firstVersion?: string | undefined;
@@ -47,9 +47,9 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
   readonly #clock: Clock | undefined;
   readonly #pages: FakePages<T> = new FakePages();
   #live: Broadcaster<ObjectEvent<T>>;
-  /** What half-open connections read from: nothing is published there. */
+  /** What half-open connections read from; nothing is published to it. */
   #dead: Broadcaster<ObjectEvent<T>>[] = [];
-  /** Cancels the timer of each watch that ends in time. */
+  /** Cancel the timers of watches with `timeoutSeconds`. */
   readonly #timers: Set<() => void> = new Set();
 
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and for an object without a name. */
@@ -138,7 +138,7 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
 
   /**
    * Drops everything before the current version: a watch from an earlier one, and an unfinished list, get a 410. The Status for
-   * such a list has another `continue`, which continues at the newest version.
+   * such a list has a new `continue`, which continues at the newest version.
    */
   expire(): void {
     this.#collection.expire();
@@ -385,7 +385,7 @@ const MAX_PAGES = 100;
 
 /**
  * The rests of lists that were served in part, by their `continue`. They are dropped together with the past: a request with such
- * a token is refused with 410, and gets another one in the Status, with which the list continues at the newest version.
+ * a token is refused with 410, and gets a new one in the Status, with which the list continues at the newest version.
  */
 class FakePages<T> {
   readonly #rests: Map<string, Rest<T>> = new Map();

@@ -1,4 +1,4 @@
-/** The kinds that a test's server has: those that it is given, and those that the operator names. */
+/** The kinds that a test's server has: those that the test passes, and those that the operator names. */
 import { EVENTS } from '../../apiserver/builtin.ts';
 import type { ResourceDefinition, SchemaDefinition } from '../../apiserver/definition.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -7,7 +7,10 @@ import { controllerNameOf, fullType, isKindName, type KindName, pluralOf, textOf
 import type { OperatorControllerOptions } from '../../operator/operator-options.ts';
 import { distance, invalid, isRecord } from '../../watch/errors.ts';
 
-/** What a test says that its server has: a definition, of the server or of a cluster, or the name of a kind of Kubernetes. */
+/**
+ * A kind that a test's server should have: a definition, of the server or of a cluster, or the name of one of Kubernetes'
+ * kinds.
+ */
 export type TestResource = ResourceDefinition<never> | SchemaDefinition | KubernetesObject | KindName;
 
 type Definition = ResourceDefinition | SchemaDefinition;
@@ -49,7 +52,7 @@ function isNamed({ group, version, plural, kind }: Definition, name: KindName): 
   return text === nameOf({ group, version, plural }) || text === (group ? `${plural}.${group}` : plural);
 }
 
-/** Whether a name means a kind as kubectl and `Cluster.kind` understand it: also by its singular, its kind and its short names. */
+/** Whether a name means a kind, as kubectl and `Cluster.kind` understand it: its singular, kind and short names count, too. */
 function isCalled(definition: Definition, name: KindName): boolean {
   if (typeof name !== 'string' && !('plural' in name)) return false;
   const text = typeof name === 'string' ? name : nameOf(name);
@@ -60,7 +63,7 @@ function isCalled(definition: Definition, name: KindName): boolean {
   return isWithin && names.some((each) => typeof each === 'string' && each.toLowerCase() === word.toLowerCase());
 }
 
-/** The name by which a server has what one of these names means: the same, unless it is a singular or the like. */
+/** The name under which a server serves the kind that a name means: the same, unless that is a singular or the like. */
 export function pluralNameIn(definitions: readonly Definition[], name: string): string {
   if (definitions.some((each) => isNamed(each, name))) return name;
   const found = definitions.find((each) => isCalled(each, name));
@@ -106,10 +109,10 @@ const isCrd = (value: object): value is CustomKinds => (value as KubernetesObjec
 const isDefinition = (value: object): value is Definition => 'plural' in value && 'kind' in value;
 
 /**
- * What the server needs so that it has all of them. A kind of which only the type is known, as `kind({ group, version, ... })` has it,
+ * What the server needs to serve all of them. A kind of which only the type is known, as from `kind({ group, version, ... })`,
  * is served without a schema.
  *
- * @throws {WatchError} INVALID_ARGUMENT for what defines no kind, and for one that nobody knows, with where it is named.
+ * @throws {WatchError} INVALID_ARGUMENT for anything that defines no kind, and for an unknown kind, saying where it is named.
  */
 export function servedKinds(
   resources: readonly TestResource[],

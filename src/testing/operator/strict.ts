@@ -1,13 +1,13 @@
 /**
- * Clients whose writes are refused if the schema does not have a field: a cluster drops it, and warns whom nobody reads. So a status
- * that is misspelt fails the test.
+ * Clients whose writes are refused if the schema lacks a field: a cluster would drop it, with a warning that nobody reads. So a
+ * misspelt status fails the test.
  */
 import type { ResourceClient, ResourceSource } from '../../cache/resource-client.ts';
 import { WatchError } from '../../watch/errors.ts';
 
 /** Where the options of a write are among its arguments. */
 const WRITES: Readonly<Record<string, number>> = { create: 1, update: 1, patch: 2 };
-/** What leads to other clients of the kind. */
+/** Methods that return other clients of the kind. */
 const CLIENTS: readonly string[] = ['in', 'subresource'];
 
 export function strictly<C extends object>(client: C): C {
@@ -24,7 +24,7 @@ export function strictly<C extends object>(client: C): C {
   });
 }
 
-/** The same of all kinds. `nameOf` says under which name the source has one. */
+/** The same for all kinds. `nameOf` returns the name under which the source has one. */
 export function strictSource(source: ResourceSource, nameOf: (name: string) => string): ResourceSource {
   return {
     resource: (kind) => strictly(source.resource(typeof kind === 'string' ? nameOf(kind) : kind)),
@@ -34,14 +34,14 @@ export function strictSource(source: ResourceSource, nameOf: (name: string) => s
 }
 
 /**
- * What caches of an operator under test keep: nothing that its server has, too, and nothing that can be changed. So a reconcile that
- * changes what a cache has fails at that line, as it could not in a cluster. Upstream: `KUBE_CACHE_MUTATION_DETECTOR`.
+ * What the caches of an operator under test keep: read-only copies, none shared with its server. So a reconcile that changes a
+ * cached object fails at that line, which it would not in a cluster. Upstream: `KUBE_CACHE_MUTATION_DETECTOR`.
  */
 
 /** A copy that cannot be changed. */
 export const readOnlyCopy = <T extends object>(object: T): T => frozen(structuredClone(object));
 
-/** Makes an object, and all that is in it, one that cannot be changed. */
+/** Makes an object, and everything in it, read-only. */
 export function frozen<T extends object>(object: T): T {
   const open: object[] = [object];
   for (let each = open.pop(); each; each = open.pop()) {
@@ -51,13 +51,13 @@ export function frozen<T extends object>(object: T): T {
   return object;
 }
 
-/** What V8, JavaScriptCore and SpiderMonkey say of a write to what is frozen. */
+/** What V8, JavaScriptCore and SpiderMonkey say about a write to a frozen object. */
 const REFUSED = /read.?only|not extensible|non-extensible|[Cc]annot delete property|is non-configurable/;
 
-/** Says of an error that a write to such an object has failed with what that means; returns others as they are. */
+/** Explains an error from a write to a frozen object; returns other errors as they are. */
 export function explained(error: unknown, key: string): unknown {
   if (!(error instanceof TypeError) || !REFUSED.test(error.message)) return error;
   const [where = ''] = error.stack?.split('\n').filter((line) => /^ *at .*:\d+\)?$/.test(line)) ?? [];
-  const advice = 'objects of caches are read-only: change a copy, as structuredClone makes it, or the draft of updateStatus';
+  const advice = 'objects of caches are read-only: change a copy, made with structuredClone, or the draft of updateStatus';
   return new WatchError('INVALID_ARGUMENT', `${key}: ${advice}: ${error.message} ${where.trim()}`, { cause: error });
 }

@@ -238,7 +238,7 @@ class AbortPair {
     signal.addEventListener('abort', ends, { once: true });
   }
 
-  /** The broadcaster listens by now. */
+  /** The broadcaster is listening by now. */
   follow(notebook: Ending): void {
     this.after.add(notebook);
     if (this.after.size > 1) return;

@@ -47,7 +47,7 @@ export class RecordedSource<T> implements ListWatcher<T> {
     if (token) this.#parts.delete(token);
     // A page belongs to the first request.
     if (!part) this.#notebook.write({ step: 'list', list, client, resourceVersion, resourceVersionMatch: matchOf(options) });
-    // What is recorded is what the source has sent.
+    // Recorded as the source has sent it.
     const page = await this.#source.list(options).catch((error: unknown) => {
       this.#notebook.write({ step: 'refused', request: list, code: refusalCode(error) });
       throw error;
@@ -149,7 +149,7 @@ export class RecordedObjectWatch<T> extends Iteration implements Watch<ObjectEve
     return this.#watch.return();
   }
 
-  /** Records the end, also if it is an error. */
+  /** Records the end, even if it is an error. */
   async #ending<R>(read: Promise<IteratorResult<R, undefined>>): Promise<IteratorResult<R, undefined>> {
     try {
       const result = await read;

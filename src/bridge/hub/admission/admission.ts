@@ -36,10 +36,10 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
    */
   allowedOrigins?: AllowedOrigins<R>;
   /**
-   * Identifies the client. A returned identity admits the client; anything falsy, such as `undefined` or an
-   * empty string, means 401. To refuse with 401 or
-   * 403, return or throw `{ status: 401 | 403 }`. Any other thrown value means 503, so an error here admits nobody. If the identity
-   * is an object with `expiresAtMs`, in ms since 1970, the client is told to reconnect at that time: see {@link ClientOptions}.
+   * Identifies the client. A returned identity admits the client; anything falsy, such as `undefined` or an empty string, means
+   * 401. To refuse with 401 or 403, return or throw `{ status: 401 | 403 }`. Any other thrown value means 503, so an error here
+   * admits nobody. If the identity is an object with `expiresAtMs`, in ms since 1970, the client is told to reconnect at that
+   * time: see {@link ClientOptions}.
    */
   authenticate?: ((request: R) => Identified<I> | PromiseLike<Identified<I>>) | undefined;
   /**
@@ -48,8 +48,8 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
    */
   watchOptions?: ((request: R, identity: I) => ClientOptions<E> | PromiseLike<ClientOptions<E>>) | undefined;
   /**
-   * The client's address, for `maxClientsPerAddress` and statistics. Default: the remote address. Empty: unknown, not counted. Any
-   * other text counts as it is: addresses of IPv6 in brackets are not counted by their /64.
+   * The client's address, for `maxClientsPerAddress` and statistics. Default: the remote address. Empty: unknown, not counted.
+   * Any other text counts as it is: IPv6 addresses in brackets are not counted by their /64.
    */
   clientAddress?: ((request: R) => string) | undefined;
 }
@@ -138,7 +138,7 @@ export class HubAdmission<R, I> {
     const decide = (): Known | Promise<Known> => {
       const { disconnects } = this.core;
       const known = then(this.know(caller.request), find);
-      // A client that the application meant may have been identified before that.
+      // A client that the application meant to disconnect may have been identified before that.
       return isPromise(known) ? known.then((own) => (this.core.disconnects === disconnects ? own : decide())) : known;
     };
     try {

@@ -5,9 +5,9 @@ interface NoSlot {
 }
 
 /**
- * What an address counts as. Whoever has one address of IPv6 has all those that begin with the same 64 bits, so these are one; but
- * those of private networks (`fc00::/7`, `fe80::/10`) are hosts. An address of IPv4 is itself, also if it is written as one of IPv6.
- * Anything else is what it is.
+ * What an address counts as. The owner of an IPv6 address usually has its whole /64, so a /64 counts as one address, except in
+ * private networks (`fc00::/7`, `fe80::/10`), where each address is a host. An IPv4 address counts as itself, even if it is
+ * written as an IPv6 address, and so does anything else.
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
@@ -21,7 +21,7 @@ export function networkOf(address: string): string {
   return `${[first, second, third, fourth].map((group) => group.toString(16)).join(':')}::/64`;
 }
 
-/** The eight numbers of an address of IPv6; undefined if it is none. */
+/** The eight numbers of an IPv6 address; undefined for anything else. */
 function groupsOf(address: string): readonly number[] | undefined {
   const dotted = /^(.*:)(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(address);
   const byte = (at: number): number => Number(dotted?.[at]);

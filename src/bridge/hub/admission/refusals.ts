@@ -13,7 +13,7 @@ export const LEAVING: Status = unavailable('this server is shutting down, or its
 /** A hub with a source that has not come to the end of the stream. */
 export const NOT_READY: Status = unavailable('this server is not connected to its stream yet');
 
-/** What observers are told about a pipelined request. Its client gets no answer: behind a watch, that would wait forever. */
+/** What observers are told about a pipelined request. Its client gets no answer, which would wait forever behind a watch. */
 export const PIPELINED: Status = unavailable(
   'a connection can carry only one watch, and an earlier request of this one is still pending',
 );
@@ -58,7 +58,7 @@ export class RefusalError extends Error {
   }
 }
 
-/** What a hook has thrown, as a refusal: 401 and 403 as it says, 503 for anything else, so that an error admits nobody. */
+/** Turns what a hook threw into a refusal: 401 or 403 if it says so, otherwise 503, so that an error admits nobody. */
 export function toDenied(error: unknown): RefusalError {
   if (error instanceof RefusalError) return error;
   const { status, message } = (error ?? {}) as { status?: unknown; message?: unknown };
@@ -77,7 +77,10 @@ export function identityOf<I>(said: Identified<I>): I {
   return said as I;
 }
 
-/** When something that a hook has returned expires; Infinity: never. Throws for anything but a time, so that a mistake admits nobody. */
+/**
+ * When something that a hook returned expires; Infinity: never. Throws for anything but a time, so that a mistake admits
+ * nobody.
+ */
 export function expiryOf(said: unknown): number {
   const { expiresAtMs = Number.POSITIVE_INFINITY } = (said ?? {}) as { expiresAtMs?: unknown };
   if (typeof expiresAtMs === 'number' && !Number.isNaN(expiresAtMs)) return expiresAtMs;

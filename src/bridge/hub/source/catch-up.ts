@@ -30,15 +30,15 @@ interface CatchUpOptions {
 }
 
 /**
- * The watch of a client that is further behind than its hub remembers. It reads the stream page by page, as fast as the client takes
- * it, until it has come to what the hub keeps, and is an ordinary watch from then on.
+ * The watch of a client that is further behind than its hub remembers. It reads the stream page by page, as fast as the client
+ * takes it, until it reaches what the hub keeps; from then on it is an ordinary watch.
  *
  *     stream   |41 42 43 44|45 46 47 48|49 50 51 52 53 54
  *              page         page              ^window ... head
  *                                       joins here: the rest comes from the hub
  *
- * A client costs one page at most. Where it joins is decided in one synchronous step, by the version of the last event of a page, so
- * nothing is missed and nothing comes twice.
+ * A client costs one page at most. Where it joins is decided in one synchronous step, by the version of the last event of a
+ * page, so nothing is missed or repeated.
  */
 export class CatchUpWatch implements SessionWatch<Envelope> {
   private readonly options: CatchUpOptions;
@@ -48,7 +48,7 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
   private inner: SessionWatch<Envelope> | undefined = undefined;
   /** The ERROR that ends it, once everything before has been read. */
   private notice: ErrorEvent | undefined = undefined;
-  /** What its client's filter has thrown, once everything before has been read. */
+  /** The error of its client's filter, once everything before has been read. */
   private failure: { readonly error: unknown } | undefined = undefined;
   private over: boolean = false;
   private reading: boolean = false;
@@ -60,12 +60,12 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
     this.page = options.start.page;
   }
 
-  /** It has not come to the live events, so the hub's version is not that of its client. */
+  /** It has not reached the live events, so the hub's version is not its client's. */
   get behind(): boolean {
     return this.inner === undefined;
   }
 
-  /** The place of its client in the hub's log, before what that keeps. */
+  /** Its client's place in the hub's log, before what the log keeps. */
   get startPlace(): number {
     const { log, start } = this.options;
     return log.placeBefore(start.position.sequence);
@@ -127,7 +127,7 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
     this.page = undefined;
   }
 
-  /** Goes over to the live events, if this hub keeps all that follow. */
+  /** Switches to the live events, if this hub keeps all that follow. */
   private join(): boolean {
     const { log, own, sessions, session } = this.options;
     const place = log.placeOf(toSourceVersion(this.at));
@@ -137,7 +137,7 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
     return true;
   }
 
-  /** Returns what the client may see of a page, as far as this hub has come itself. */
+  /** Returns what the client may see of a page, up to where this hub itself is. */
   private turnPage(page: readonly SourceEntry[]): readonly Envelope[] {
     const { log, maxBytes } = this.options;
     const batch: Envelope[] = [];
@@ -176,8 +176,8 @@ export class CatchUpWatch implements SessionWatch<Envelope> {
   private got(page: readonly SourceEntry[] | undefined): void {
     this.reading = false;
     if (this.over) return;
-    // Nothing, although the hub has more: what it keeps and what the stream holds do not meet.
-    if (page === undefined || page.length === 0) this.notice = toNotice('the stream holds no more of it');
+    // Nothing, although the hub has more: there is a gap between what the stream holds and what the hub keeps.
+    if (page === undefined || page.length === 0) this.notice = toNotice('the stream no longer holds the events after it');
     else this.page = page;
     const { sessions, session } = this.options;
     sessions.ready(session());
@@ -207,15 +207,15 @@ interface SourcePagesLimits {
 }
 
 /**
- * What a hub reads from its source, for clients that are further behind than it remembers. After a restart, thousands of them ask for
- * the same stretch at once, so the stream is read in fixed pages, each once, and the last ones are kept.
+ * What a hub reads from its source, for clients that are further behind than it remembers. After a restart, thousands of them
+ * ask for the same range at once, so the stream is read in fixed pages, each once, and the last ones are kept.
  *
  *     stream   |1 .. 256|257 .. 512|513 .. 768|769 ..
  *     client a      ^ after 200: the rest of page 0, then page 1 ...
  *     client b              ^ after 300: the rest of page 1: no read
  *
- * What is kept is valid for as long as the hub can continue in the stream. Once it has begun again elsewhere, all of it is
- * forgotten; not before, because until then it is not known how much of the stream is lost.
+ * The pages are valid while the hub can continue in the stream. Once it has started over elsewhere, all pages are dropped; not
+ * earlier, because until then it is not known how much of the stream is lost.
  */
 export class SourcePages {
   private readonly source: HubSource;
@@ -243,8 +243,8 @@ export class SourcePages {
   }
 
   /**
-   * Returns entries right after a position: at least one, or none if there is none yet. Resolves to undefined if the stream does not hold the
-   * entry of that position, or another one in its place, or not the next one.
+   * Returns entries right after a position, or none if there is none yet. Resolves to undefined if the stream no longer holds
+   * the entry at that position, holds another in its place, or lacks the next one.
    */
   async after({ epoch, sequence, mark }: SourcePosition): Promise<readonly SourceEntry[] | undefined> {
     const isLater = ({ position }: SourceEntry): boolean => position.sequence > sequence;
@@ -258,11 +258,11 @@ export class SourcePages {
     return next.length > 0 || later.length === 0 ? next : undefined;
   }
 
-  /** Returns the page that holds a sequence, or what there is in its place; undefined if the stream is another one. */
+  /** Returns the page that holds a sequence, or should hold it; undefined if the stream is a different one. */
   private async pageWith(epoch: string, sequence: number): Promise<Page | undefined> {
     const number = Math.floor((sequence - 1) / PAGE_ITEMS);
     const page = await (epoch === this.log.epoch ? this.shared(epoch, number) : this.read(epoch, firstOf(number)));
-    // With large events, the page may have ended before it. How many bytes they take, only the source knows.
+    // With large events, the page may have ended before it. Only the source knows how many bytes they take.
     const last = page?.entries.at(-1)?.position.sequence ?? sequence;
     return last < sequence ? this.read(epoch, sequence) : page;
   }
@@ -272,7 +272,7 @@ export class SourcePages {
     if (restarts !== this.restarts) this.forget();
     const kept = this.pages.get(number);
     if (kept !== undefined) {
-      // The one that was needed last is forgotten last.
+      // The page used last is dropped last.
       this.pages.delete(number);
       this.pages.set(number, kept);
       return kept;
@@ -280,7 +280,7 @@ export class SourcePages {
     const running = this.reading.get(number);
     if (running !== undefined) return running;
     const reading = this.read(epoch, firstOf(number)).then((page) => {
-      // What comes after the hub's own position may still grow, or be lost without the hub's notice.
+      // What comes after the hub's own position may still grow, or be lost without the hub noticing.
       const isWhole = page !== undefined && (number + 1) * PAGE_ITEMS <= this.log.sequence;
       if (isWhole && restarts === this.log.restarts) this.keep(number, page);
       return page;
@@ -306,7 +306,7 @@ export class SourcePages {
     this.trim();
   }
 
-  /** An event of a page holds so many bytes more. */
+  /** An event of a page holds this many bytes more. */
   private grew(page: Page, bytes: number): void {
     page.bytes += bytes;
     if (![...this.pages.values()].includes(page)) return;
@@ -314,7 +314,7 @@ export class SourcePages {
     this.trim();
   }
 
-  /** Forgets pages that have not been needed for long, but never the last one. */
+  /** Drops the pages that were used least recently, but never the last one. */
   private trim(): void {
     for (const [oldest, { bytes }] of this.pages) {
       if (this.bytes <= KEPT_BYTES || this.pages.size === 1) break;
@@ -325,7 +325,8 @@ export class SourcePages {
 
   private async read(epoch: string, first: number): Promise<Page | undefined> {
     const { signal } = this.ended;
-    // A separate signal: hundreds of listeners on one would look like a leak. A read that waits when all ends soon has its turn.
+    // A separate signal: hundreds of listeners on one would look like a leak. A read that waits when everything ends gets its
+    // turn soon.
     await this.slots.enter(new AbortController().signal);
     try {
       signal.throwIfAborted();

@@ -13,13 +13,13 @@ import { SourceFollower, type SourceParts } from './source-follower.ts';
 
 /** Characters of an id: those of a header's value, without spaces. */
 const ID = /^[\x21-\x7e]{1,256}$/;
-/** What the version adds to a text, at most. */
+/** The most that a version adds to a text. */
 const VERSION_BYTES = 128;
 
 const utf8 = new TextEncoder();
 
 /**
- * What a hub does with its source. What is published goes to the stream, and comes back from there like the events of any other hub.
+ * How a hub uses its source. What is published goes to the stream, and comes back from there like the events of any other hub.
  *
  *     publish --> stream --+--> follower --> the hub's log
  *                          '--> pages -----> clients that are further behind than the log
@@ -59,7 +59,7 @@ export class SourceAccess {
     }
   }
 
-  /** The watch of a client that is brought up from the source. */
+  /** The watch of a client that catches up from the source. */
   watch(start: CatchUpStart, own: WatchOptions<Envelope>, session: () => HubSession): CatchUpWatch {
     const { log, sessions, settings } = this.parts;
     return new CatchUpWatch({ start, own, session, log, sessions, pages: this.pages, maxBytes: settings.maxCatchUpBytes });
@@ -95,7 +95,7 @@ export class SourceAccess {
       const own = follower.position;
       if (this.knows(asked)) return undefined;
       if (own?.epoch !== position.epoch || own.sequence === position.sequence) {
-        // The stream knows what this hub does not: it has been replaced, or has lost events, and the hub has not noticed.
+        // The stream has been replaced, or has lost events, and this hub has not noticed.
         if (own !== undefined) await this.renewed(own, gone);
       } else if (own.sequence < position.sequence) {
         await follower.until(() => (follower.position?.sequence ?? Infinity) >= position.sequence, gone);

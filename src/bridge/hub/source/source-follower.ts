@@ -18,8 +18,8 @@ import {
 } from './source.ts';
 
 /**
- * The place of the first event that a hub with a source distributes. Earlier events also have places when a client is brought up
- * from the source: such a place must not be 0, which stands for no place. All are small integers to V8.
+ * The place of the first event that a hub with a source distributes. Earlier events get places, too, when a client catches up
+ * from the source: such a place must not be 0, which means no place. To V8, all are small integers.
  */
 const FIRST_PLACE = 2 ** 28;
 
@@ -37,11 +37,11 @@ export class SourceLog extends HubLog {
   /** The position, and the topics, of the event that is being published. They come from the stream. */
   next: SourcePosition = BEFORE_ALL;
   topics: readonly string[] = [];
-  /** How often it has begun at a position that does not continue what was before. */
+  /** How often it has started at a position that does not continue what was before. */
   restarts: number = 0;
   private position: SourcePosition = BEFORE_ALL;
   private last: string = toSourceVersion(this.position);
-  /** What is before it belongs to another stream. */
+  /** Anything before it belongs to another stream. */
   private floor: number = FIRST_PLACE;
 
   constructor(settings: HubSettings<WatchEvent>, lifetime: Lifetime) {
@@ -49,7 +49,7 @@ export class SourceLog extends HubLog {
     this.mux.begin(FIRST_PLACE);
   }
 
-  /** Continues at a position of another stream: nothing from before is known any more. */
+  /** Continues at a position of another stream: nothing from before is known any longer. */
   restart(position: SourcePosition): void {
     this.restarts++;
     this.floor = this.head;
@@ -70,7 +70,7 @@ export class SourceLog extends HubLog {
     return this.head - FIRST_PLACE;
   }
 
-  /** The stream that it is in, and how far. */
+  /** Its stream, and its position there. */
   get epoch(): string {
     return this.position.epoch;
   }
@@ -105,7 +105,7 @@ export class SourceLog extends HubLog {
     return this.versionOf(from) === version ? from : undefined;
   }
 
-  /** Returns a place for an event of the stream that is not kept here. Not after that of any later event. */
+  /** Returns a place for an event of the stream that is not kept here, at most that of any later event. */
   placeBefore(sequence: number): number {
     return this.head - (this.position.sequence - sequence);
   }
@@ -130,7 +130,10 @@ export interface SourceParts extends HubParts {
 }
 
 const BACKOFF = { minMs: 50, maxMs: 2_000, factor: 2 } as const;
-/** How long nothing may come before the end is reached: the last event may have been removed since, and will never come. Doubles. */
+/**
+ * How long nothing may arrive before the end is reached: the last event may have been removed in the meantime, and will never
+ * come. Doubles.
+ */
 const QUIET_MS = 5_000;
 const MAX_QUIET_MS = 80_000;
 
@@ -146,7 +149,7 @@ const MAX_QUIET_MS = 80_000;
  * right after the one before it, or after a reset.
  */
 export class SourceFollower {
-  /** Where this hub is in the stream. */
+  /** This hub's position in the stream. */
   position: SourcePosition | undefined = undefined;
   /** The end of the stream was reached since the last reset, so clients can begin. */
   ready: boolean = false;
@@ -155,7 +158,7 @@ export class SourceFollower {
   private error: unknown = undefined;
   private connected: boolean = false;
   private stopped: boolean = false;
-  /** Somebody knows better than what the source is just being asked. */
+  /** The stream must be asked again: the current request came too early. */
   private isAskedAgain: boolean = false;
   private attempt: AbortController = new AbortController();
   private wake: (() => void) | undefined = undefined;
@@ -177,7 +180,7 @@ export class SourceFollower {
     return { phase, resets, skipped, ...(error !== undefined && { error }) };
   }
 
-  /** Ends everything. Nothing is pending afterwards, as far as the source lets go. */
+  /** Ends everything. Nothing is pending afterwards, unless the source does not let go. */
   stop(): void {
     this.stopped = true;
     this.attempt.abort();
@@ -185,7 +188,10 @@ export class SourceFollower {
     this.changed();
   }
 
-  /** Asks the source again whether it is still the same stream. What it is just being asked is not broken off, or it would never answer. */
+  /**
+   * Asks the source again whether it is still the same stream. The current request is not broken off, or it would never be
+   * answered.
+   */
   renew(): void {
     if (this.connected) this.attempt.abort();
     this.isAskedAgain = true;
@@ -242,7 +248,7 @@ export class SourceFollower {
       this.reset();
       return false;
     }
-    if (this.isAskedAgain) return true; // that was asked after this
+    if (this.isAskedAgain) return true; // asked for after this request
     if (this.position === undefined) {
       this.position = following.position;
       log.restart(following.position);
@@ -271,7 +277,10 @@ export class SourceFollower {
     return true;
   }
 
-  /** Clients wait until the end is reached. If nothing comes, asks where that is now; less and less often, as a source may be slow. */
+  /**
+   * Clients wait until the end is reached. If nothing arrives, asks again where the end is; less and less often, as a source
+   * may be slow.
+   */
   private askAgainLater(): () => void {
     if (this.ready) return () => {};
     return this.parts.settings.clock.schedule(this.quietMs, () => {
@@ -300,7 +309,7 @@ export class SourceFollower {
     try {
       await publisher.publish(event, json, version);
     } catch (error) {
-      // It would end each client that gets it. Those that wrote it were not refused: it came from elsewhere.
+      // It would end each client that gets it. Its publisher was not refused, because it came from elsewhere.
       if (!isWatchError(error, 'FRAME_TOO_LARGE')) throw error;
       this.error = error;
       this.skip(position);
@@ -312,7 +321,7 @@ export class SourceFollower {
     this.parts.log.reach(position);
   }
 
-  /** An event is missing before this one. A client that has not seen it cannot continue; this hub begins again after the gap. */
+  /** An event is missing before this one. A client that has not seen it cannot continue; this hub starts over after the gap. */
   private skipTo(sequence: number, epoch: string): void {
     this.reset();
     this.position = { epoch, sequence: sequence - 1, mark: 'unknown' };
@@ -339,7 +348,9 @@ export class SourceFollower {
   }
 }
 
-/** Returns the version of a position. Throws INVALID_ARGUMENT for one that clients could not send back: they would get a 400. */
+/**
+ * Returns the version of a position. Throws INVALID_ARGUMENT for one that clients could not send back without getting a 400.
+ */
 function checkedVersion(position: SourcePosition): string {
   const version = toSourceVersion(position);
   if (toPosition(version) !== undefined) return version;

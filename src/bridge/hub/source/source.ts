@@ -75,7 +75,10 @@ export interface SourceMessage {
 export interface Following {
   /** Where it starts: the asked position, or that before the first of the last events. */
   readonly position: SourcePosition;
-  /** The sequence of the last event that the stream holds right now, not of one that was removed: that would be waited for. */
+  /**
+   * The sequence of the last event that the stream holds right now. Not of a removed one, because the hub waits until it has
+   * this event.
+   */
   readonly last: number;
   /** The events after `position`. Fails when the connection is lost; ends when the signal aborts. */
   readonly batches: AsyncIterable<readonly SourceEvent[]>;
@@ -97,7 +100,7 @@ export interface ReadLimits {
 
 /** The state of a hub's connection to its source. */
 export interface SourceStats {
-  /** `waiting`: not connected, or not up to date for the first time. Clients that come are kept waiting. */
+  /** `waiting`: not connected, or not yet up to date for the first time. New clients have to wait. */
   readonly phase: 'waiting' | 'following' | 'reconnecting' | 'stopped';
   /** How often the stream could not be continued, and every client got a 410. */
   readonly resets: number;
@@ -126,12 +129,12 @@ export function toPosition(version: string): SourcePosition | undefined {
 /** An entry of a hub's source that was read from there. */
 export interface SourceEntry {
   readonly position: SourcePosition;
-  /** Undefined if it is not an event, or a longer one than clients take. */
+  /** Undefined if it is not an event, or longer than clients accept. */
   readonly envelope: Envelope | undefined;
   readonly topics: readonly string[];
 }
 
-/** Where a client that is brought up from the source is: its position, and the events right after it. */
+/** Where a client that catches up from the source starts: its position, and the events right after it. */
 export interface CatchUpStart {
   /** What it asked for. */
   readonly version: string;

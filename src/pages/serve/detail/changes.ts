@@ -4,9 +4,9 @@
  *     { spec: { count: 1 }, list: [{ name: 'a' }] }
  *     { spec: { count: 2 }, list: [{ name: 'b' }, { name: 'a' }] }   -->   spec.count: 1, 2    list[name=b]: (none), { name: 'b' }
  *
- * - Items of lists are told apart by a member, if one tells them all apart, and otherwise by their place.
- * - What changes with every write is not a change: the version, the generation, and who has written which field.
- * - It takes as long as both states are large, and lists as much as asked for.
+ * - Items of a list are identified by a member, if one is unique, and otherwise by their place.
+ * - What changes with every write does not count: the version, the generation, and who has written which field.
+ * - It takes time in proportion to the size of both states, and lists as many changes as asked for.
  */
 import { hasMembers, itemPath, keyMember, type Members, memberPath, scalarText } from './paths.ts';
 
@@ -32,7 +32,7 @@ export function changesOf(before: unknown, after: unknown, max: number = 200): F
   try {
     comparison.compare({ before, after }, '');
   } catch (error) {
-    // Nested more deeply than functions can be.
+    // Nested more deeply than the stack allows.
     if (!(error instanceof RangeError)) throw error;
     return { list: [{ path: '', before, after }], more: 0 };
   }

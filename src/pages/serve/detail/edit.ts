@@ -1,6 +1,6 @@
 /**
- * Editing an object as text. What is saved is what the user has written, for the version that the text was begun with: if the object
- * has changed meanwhile, the server refuses, and both are shown.
+ * Editing an object as text. The user's text is saved for the version with which editing began: if the object has changed
+ * since, the server refuses, and both are shown.
  *
  *     text of version 12 --save--> saved as 13: the text is that of 13
  *                            |---> refused: causes with their fields beside the text
@@ -16,7 +16,7 @@ import { type TextFormat, TextView, toText } from './text.ts';
 
 /** A longer text is not edited in a page. */
 const MAX_EDIT_CHARS = 512 * 1_024;
-/** Who has written what is saved here. */
+/** The field manager of what is saved here. */
 const FIELD_MANAGER = 'watchmux-page';
 
 /** What is edited. */
@@ -32,9 +32,9 @@ export class EditView {
   private readonly area: HTMLTextAreaElement = byId<HTMLTextAreaElement>('edit-text');
   private readonly theirs: TextView = new TextView(byId('edit-theirs'));
   private target: EditTarget | undefined = undefined;
-  /** The text as it was begun. */
+  /** The text as it was at the start. */
   private begun: string = '';
-  /** Only one request at a time, and none of an object that was left. */
+  /** Only one request at a time, and none for an object that the user has left. */
   private busy: EditTarget | undefined = undefined;
 
   constructor(means: HttpSettings) {
@@ -52,7 +52,7 @@ export class EditView {
     return this.target !== undefined && this.area.value !== this.begun;
   }
 
-  /** Whether it should begin again with this: nobody has written anything, or is about to. */
+  /** Whether it should start over with this object: the user has written nothing, and is not about to. */
   isOutdated(object: Members, allowed: Allowed | undefined): boolean {
     const { target } = this;
     if (target === undefined) return true;
@@ -60,7 +60,7 @@ export class EditView {
     return target.allowed !== allowed || versionOf(target.object) !== versionOf(object);
   }
 
-  /** Begins with an object as it is. What was written before is lost. */
+  /** Starts with an object as it is. Anything written before is lost. */
   begin(target: EditTarget): void {
     this.target = target;
     this.begun = toText(withoutManagers(target.object), target.format);
@@ -95,7 +95,7 @@ export class EditView {
     this.theirs.clear();
   }
 
-  /** What the text is for, and whether that is still there. */
+  /** Says which version the text is for, and whether that is still current. */
   tell(why?: string): void {
     const { target } = this;
     if (target === undefined) return;
@@ -186,9 +186,7 @@ export class EditView {
     if (this.target !== target || !hasMembers(now)) return;
     const { changes, more } = toEntry({ what: 'changed', at: undefined, before: target.object, after: now });
     const version = versionOf(now);
-    this.showOther(
-      `Version ${visible(version)} is there now. ${plural(changes.length + more, 'change')} since the text was begun:`,
-    );
+    this.showOther(`Version ${visible(version)} is the current one. ${plural(changes.length + more, 'change')} since you began:`);
     changeList(changes, more, byId<HTMLUListElement>('edit-differences'));
     this.theirs.show(withoutManagers(now), { format: target.format });
     byId('edit-theirs').hidden = false;
@@ -197,20 +195,17 @@ export class EditView {
     rebase.onclick = () => this.rebase(target, now);
   }
 
-  /** The text stays, and is for another version from now on: what has changed meanwhile is overwritten by what it says. */
+  /** Keeps the text, but for another version from now on: saving it overwrites what has changed meanwhile. */
   private rebase(target: EditTarget, object: Members): void {
     const text = withVersion(this.area.value, { from: versionOf(target.object), to: versionOf(object) });
     if (text === undefined) {
-      this.report(
-        `The text has no resourceVersion ${versionOf(target.object)} any more: write ${versionOf(object)} yourself.`,
-        [],
-      );
+      this.report(`The text no longer has resourceVersion ${versionOf(target.object)}: write ${versionOf(object)} yourself.`, []);
       return;
     }
     this.area.value = text;
     this.target = { ...target, object };
     this.showOther();
-    this.report(`The text is for version ${versionOf(object)} now. What has changed meanwhile is lost if it is saved.`);
+    this.report(`The text is for version ${versionOf(object)} now. Saving it overwrites what has changed meanwhile.`);
     this.tell();
     this.area.focus();
   }
@@ -224,7 +219,7 @@ export class EditView {
   }
 }
 
-/** An object without the notes on who has written what. A server keeps its own if an object comes without. */
+/** An object without `managedFields`. If they are missing, a server keeps its own. */
 export function withoutManagers(object: Members): Members {
   const { metadata } = object;
   if (!hasMembers(metadata) || !Object.hasOwn(metadata, 'managedFields')) return object;
@@ -233,7 +228,7 @@ export function withoutManagers(object: Members): Members {
 }
 
 /**
- * The same text with another version. Undefined: it does not have the first one. Data may have a member that is called the same, and
+ * The same text with another version. Undefined: it does not have the first one. Data may have a member of the same name, and
  * may come before the metadata.
  */
 export function withVersion(text: string, { from, to }: { readonly from: string; readonly to: string }): string | undefined {
@@ -248,7 +243,10 @@ export function withVersion(text: string, { from, to }: { readonly from: string;
   return undefined;
 }
 
-/** Where a text, of either format, most likely has a field such as `spec.containers[0].image`: its last step that can be found. */
+/**
+ * Where a text, of either format, most likely has a field such as `spec.containers[0].image`: the last part of the path that
+ * can be found.
+ */
 export function placeOf(text: string, field: string): number {
   let place = 0;
   let from = 0;
@@ -262,12 +260,12 @@ export function placeOf(text: string, field: string): number {
   return place;
 }
 
-/** What is deleted. */
+/** The object to delete. */
 interface DeleteTarget {
   /** For people. */
   readonly title: string;
   readonly path: string;
-  /** An object that has taken its name meanwhile is not meant. */
+  /** Protects an object that has taken its name in the meantime. */
   readonly uid: string;
 }
 

@@ -61,7 +61,7 @@ export class EventsView {
       words = all === 0 ? 'No events about this object.' : `${plural(all, 'event')} about this object.`;
     } catch (error) {
       if (signal.aborted) return;
-      words = `They could not be read: ${(error as Error).message}.`;
+      words = `The events could not be read: ${(error as Error).message}.`;
     }
     if (signal.aborted) return;
     say(byId('detail-events-note'), words);

@@ -1,15 +1,16 @@
 /**
- * One object, followed: every state that the server tells, exactly as it was sent.
+ * Follows one object: every state that the server sends, exactly as it was sent.
  *
  *     list of one ---> watch from its version ---> states, as they come
  *         ^                  | broken: again, from the last version, after a pause
  *         '--- expired (410) '
  *
- * Not an informer, because an informer's numbers are JavaScript's: an id beyond 2^53 would be shown, and written back, as another one.
+ * Not an informer, because an informer's numbers are JavaScript's: an id beyond 2^53 would be shown, and written back, as a
+ * different one.
  *
- * - `live` is told while a watch is open, and nothing is told after {@link ObjectFollower.stop}.
- * - What has happened between two watches is not lost: the second one begins where the first one has ended. If the server no longer
- *   has that, a `gap` comes first.
+ * - `live` is reported while a watch is open, and nothing is reported after {@link ObjectFollower.stop}.
+ * - What happens between two watches is not lost: the second one begins where the first one ended. If the server no longer has
+ *   that version, a `gap` comes first.
  */
 
 import type { FetchLike } from '../../../bridge/client.ts';
@@ -26,7 +27,7 @@ import { parseExactly } from '../../words.ts';
 import { type Happening, type HistoryEntry, toEntry, versionOf, writtenAt } from './history.ts';
 import { hasMembers, type Members } from './paths.ts';
 
-/** How it goes. */
+/** How following goes. */
 export type FollowPhase =
   | { readonly is: 'connecting' | 'live' }
   | { readonly is: 'waiting'; readonly delayMs: number; readonly error: unknown };
@@ -47,20 +48,20 @@ interface FollowerOptions {
   readonly type: { readonly apiVersion: string; readonly kind: string };
   readonly onState: (state: ObjectState) => void;
   readonly onPhase: (phase: FollowPhase) => void;
-  /** The server wants another token. Following has ended. */
+  /** The server requires another token. Following has ended. */
   readonly onDenied: () => void;
   readonly clock?: Clock | undefined;
   readonly random?: (() => number) | undefined;
 }
 
-/** An event of a watch, of which nothing is certain. */
+/** An event of a watch; nothing about it is certain. */
 interface WireEvent {
   readonly type: unknown;
   readonly object: Members;
 }
 
 const ANSWER_MS = 20_000;
-/** What is read of older states, and for how long. */
+/** How much is read of older states, and for how long. */
 const MAX_OLDER_BYTES = 16 * 2 ** 20;
 const OLDER_SECONDS = 2;
 const PAUSES = { minMs: 500, maxMs: 10_000, factor: 2, apart: true } as const;
@@ -82,7 +83,7 @@ export class ObjectFollower {
     this.means = toHttpSettings({ fetch: options.fetch, responseTimeoutMs: ANSWER_MS, clock: this.clock });
   }
 
-  /** Follows, from where it has stopped. */
+  /** Follows from where it stopped. */
   start(): void {
     if (this.running) return;
     this.running = new AbortController();
@@ -163,8 +164,8 @@ export class ObjectFollower {
   }
 
   /**
-   * What happened to the object from `since`, the oldest version that the server still has, until it was `until`; oldest first. With an
-   * empty `until`, all that the server tells. Rejects if the server does not tell.
+   * What happened to the object from `since`, the oldest version that the server still has, until it was `until`; oldest first.
+   * With an empty `until`, everything that the server sends. Rejects if the server refuses.
    */
   async older(
     { since, until }: { readonly since: string; readonly until: string },
@@ -186,11 +187,11 @@ export class ObjectFollower {
       before = what === 'deleted' ? undefined : object;
       if (versionOf(object) === until || bytes > MAX_OLDER_BYTES) break;
     }
-    // The last one is the state that the page has begun with.
+    // The last one is the state with which the page began.
     return entries;
   }
 
-  /** The events of a watch until it ends. Throws what the server says, and for what is not an event. */
+  /** The events of a watch until it ends. Throws the server's error, and for anything that is not an event. */
   private async *events(
     query: Readonly<Record<string, string>>,
     { signal, onOpen, onBytes }: EventsOptions,

@@ -17,7 +17,7 @@ interface ShownChange {
 /** An entry of the history. */
 export interface HistoryEntry {
   readonly what: Happening;
-  /** When this page got it; or, of what happened before, when the object says that it was written. Undefined: it does not say. */
+  /** When this page got it; for older entries, when the object says it was written. Undefined: it does not say. */
   readonly at: Date | undefined;
   readonly version: string;
   readonly changes: readonly ShownChange[];
@@ -25,7 +25,7 @@ export interface HistoryEntry {
   readonly more: number;
 }
 
-/** Entries, and what their texts take. */
+/** Entries, and the bytes of their texts. */
 const LIMITS: HistoryLimits = { maxItems: 200, maxBytes: 1_048_576 };
 
 interface HistoryLimits {
@@ -55,7 +55,10 @@ export class ObjectHistory {
     while (this.entries.length > 1 && this.isOver) this.drop();
   }
 
-  /** Adds what happened before, oldest first, as far as there is room. If that includes how the first state came to be, it takes its place. */
+  /**
+   * Adds older entries, oldest first, as far as there is room. If they include how the first state came about, that replaces
+   * its entry.
+   */
   addOlder(entries: readonly HistoryEntry[]): void {
     const first = this.entries.at(-1);
     if (first?.what === 'read' && first.version === entries.at(-1)?.version) this.drop();
@@ -78,7 +81,7 @@ export class ObjectHistory {
   }
 }
 
-/** Of its texts. An entry without any takes something, too. */
+/** The bytes of its texts. An entry without any counts, too. */
 function bytesOf({ changes }: HistoryEntry): number {
   const chars = changes.reduce(
     (sum, { path, before = '', after = '' }) => sum + path.length + before.length + after.length + 32,
@@ -95,7 +98,7 @@ interface Step {
   readonly after: unknown;
 }
 
-/** Makes an entry. Without a state before, or after, there is nothing to compare. */
+/** Creates an entry. Without a state before or after, there is nothing to compare. */
 export function toEntry({ what, at, before, after }: Step): HistoryEntry {
   const { list, more }: FieldChanges = before && after ? changesOf(before, after, MAX_CHANGES) : { list: [], more: 0 };
   const changes = list.map((change) => ({
@@ -175,7 +178,7 @@ function toItem({ what, at, version, changes, more }: HistoryEntry): HTMLLIEleme
   return item;
 }
 
-/** Fills a list with changes: what was there is struck out, what is there now is underlined. */
+/** Fills a list with changes: old values are struck out, new ones underlined. */
 export function changeList(changes: readonly ShownChange[], more: number, list: HTMLUListElement): HTMLUListElement {
   list.replaceChildren(
     ...changes.slice(0, MAX_SHOWN).map(({ path, before, after }) => {

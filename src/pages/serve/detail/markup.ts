@@ -94,7 +94,7 @@ export const DETAIL: string = `
 
 const MONO = '.82rem/1.5 var(--mono)';
 
-/** What the detail has besides the style of all pages. */
+/** The style of the detail, beyond that of all pages. */
 export const DETAIL_STYLE: string = `
 #detail { position: fixed; inset: 0 0 0 auto; z-index: 4; width: min(50rem, 100%); overflow-y: auto; overscroll-behavior: contain; border-radius: 0; border-width: 0 0 0 1px; box-shadow: 0 0 2rem #0003; }
 #detail:focus-visible { outline: 0; border-color: var(--accent); }

@@ -1,11 +1,11 @@
 /**
- * The detail of one object, in a drawer: what it is, live; its history, its events; and what can be done with it.
+ * The detail of one object, in a drawer: its live content, its history, its events, and what can be done with it.
  *
  *     toggle(ref) --> ObjectFollower --states--> ObjectHistory --> HistoryView
- *                                         |----> TextView: as text, with what has just changed
+ *                                         |----> TextView: as text, with the latest changes
  *                                         '----> EditView, DeleteDialog --> writes
  *
- * Text that is being written is never lost to something that happens by itself: the drawer stays as long as there is any.
+ * Nothing but the user discards unsaved text: the drawer stays open while there is any.
  */
 import { type HttpSettings, toHttpSettings } from '../../../cache/http/exchange.ts';
 import { apiVersionOf } from '../../../cache/resource-client.ts';
@@ -31,22 +31,22 @@ interface DetailDeps {
   readonly onOpen: (ref: DetailRef | undefined) => void;
   /** The user has closed it. */
   readonly onClose: (ref: DetailRef) => void;
-  /** The server wants another token. */
+  /** The server requires another token. */
   readonly onDenied: () => void;
 }
 
 type Tab = 'object' | 'history' | 'events' | 'edit';
 const TABS: readonly Tab[] = ['object', 'history', 'events', 'edit'];
 
-/** What has changed is marked this long. */
+/** How long changes are marked. */
 const MARK_MS = 6_000;
-/** The least time between two changes that are read out. */
+/** The shortest time between two changes that are read out. */
 const ANNOUNCE_MS = 4_000;
 const ANSWER_MS = 20_000;
 /** Paths of changes in a line. */
 const MAX_PATHS = 5;
 
-/** What belongs to one object, and ends with it. */
+/** Everything that belongs to one object and ends with it. */
 interface Open {
   readonly ref: DetailRef;
   readonly follower: ObjectFollower;
@@ -101,13 +101,13 @@ export class DetailPanel {
     this.showPhase();
   }
 
-  /** Shows an object; or hides it, if it is shown. */
+  /** Shows an object, or hides it if it is shown. */
   toggle(ref: DetailRef): void {
     if (this.open !== undefined && keyOfRef(this.open.ref) === keyOfRef(ref)) this.close();
     else this.openNow(ref);
   }
 
-  /** Does nothing, but ask the user, if that would lose text. */
+  /** If that would lose text, only asks the user. */
   close(): void {
     const { open } = this;
     if (open === undefined || !this.end()) return;
@@ -124,12 +124,12 @@ export class DetailPanel {
     if (open !== undefined && this.open === open) this.deps.onOpen(open.ref);
   }
 
-  /** Does not ask any more whether to delete the object. While it asks, nothing else on the page can be used. */
+  /** Closes the question whether to delete the object, which blocks the rest of the page. */
   dropQuestion(): void {
     this.deletion.close();
   }
 
-  /** Nobody looks: following ends, and goes on where it was. */
+  /** The page is hidden: following ends, and later resumes where it was. */
   pause(): void {
     this.open?.follower.stop();
     this.events.stop();
@@ -174,7 +174,7 @@ export class DetailPanel {
     this.section.scrollTop = 0;
   }
 
-  /** Ends what belongs to the object that is shown. Returns whether that may be. */
+  /** Ends everything that belongs to the shown object. Returns whether that is allowed. */
   private end(): boolean {
     if (this.edit.isDirty) {
       this.choose('edit');
@@ -219,7 +219,7 @@ export class DetailPanel {
     this.draw();
   }
 
-  /** What has changed is marked for a while, said in words, and read out. */
+  /** Marks the changes for a while, describes them, and has them read out. */
   private mark(changes: readonly { readonly path: string; readonly isThere: boolean }[], more: number): void {
     const rest = changes.length - MAX_PATHS + more;
     const paths = changes.slice(0, MAX_PATHS).map(({ path, isThere }) => `${path}${isThere ? '' : ' (removed)'}`);
@@ -231,7 +231,7 @@ export class DetailPanel {
     this.unmarking = undefined;
   }
 
-  /** Marks stay for a while from when they are seen: to show a long text takes time, too. */
+  /** The time of a mark starts when it is visible, because showing a long text takes time, too. */
   private unmarkLater(): void {
     this.unmarking ??= setTimeout(() => {
       this.marked = undefined;
@@ -239,7 +239,7 @@ export class DetailPanel {
     }, MARK_MS);
   }
 
-  /** A screen reader reads all that is said here, so of several texts in a short time only the last is. */
+  /** A screen reader reads every text set here, so of several in a short time only the last one is set. */
   private announce(text: string): void {
     this.unsaid = text;
     if (this.announcing !== undefined) return;
@@ -267,7 +267,7 @@ export class DetailPanel {
     say(element, isOff ? `not connected (${visible(why)})` : phase.is);
   }
 
-  /** Shows what there is now. */
+  /** Shows the current state. */
   private show(): void {
     const { open } = this;
     if (open === undefined) return;
@@ -275,7 +275,7 @@ export class DetailPanel {
     byId('detail-title').classList.toggle('gone', isGone);
     const deletion = byId<HTMLButtonElement>('detail-delete');
     const isOff = isGone || object === undefined || allowed?.delete === false;
-    // A button that cannot be used loses the focus, and the page begins again for who uses the keyboard.
+    // A disabled button loses the focus, and keyboard users would have to start from the top of the page.
     if (isOff && document.activeElement === deletion) this.section.focus({ preventScroll: true });
     deletion.disabled = isOff;
     for (const id of ['detail-copy', 'detail-download']) byId<HTMLButtonElement>(id).disabled = object === undefined;
@@ -306,7 +306,7 @@ export class DetailPanel {
     if (this.marked !== undefined) this.unmarkLater();
     const all = byId('detail-all');
     all.hidden = isWhole;
-    say(all, this.showsAll ? 'The rest is too long to be shown: download it' : 'Show all');
+    say(all, this.showsAll ? 'The rest is too long to show: download it' : 'Show all');
   }
 
   private showOwners(object: Members): void {
@@ -380,7 +380,7 @@ export class DetailPanel {
     const note = byId('detail-older-note');
     const button = byId<HTMLButtonElement>('detail-older');
     const since = this.deps.oldestOf(open.ref.resource);
-    // Of an object that was gone before the page looked, all changes are older ones.
+    // If an object was gone before the page looked, all its changes are older ones.
     if (since === undefined || (open.first === '' && !open.isGone)) {
       say(note, 'The server keeps no older changes.');
       return;
@@ -429,7 +429,7 @@ export class DetailPanel {
       if (document.activeElement === document.body && this.open !== undefined) this.section.focus({ preventScroll: true });
     });
     byId('edit-reset').addEventListener('click', () => this.open && this.beginEdit(this.open));
-    // Browsers allow few connections to a server, for all its pages: one that nobody sees takes none for a single object.
+    // Browsers allow few connections per server for all its pages, so a hidden page uses none for a single object.
     document.addEventListener('visibilitychange', () => (document.hidden ? this.pause() : this.resume()));
     addEventListener('beforeunload', (event) => this.edit.isDirty && event.preventDefault());
   }
@@ -457,7 +457,7 @@ export class DetailPanel {
     const text = toText(this.wanted(object), this.format);
     const words = (await copyText(text))
       ? `Copied ${plural(text.length, 'character')}.`
-      : 'The browser does not let a page copy here.';
+      : 'The browser does not let this page copy.';
     say(byId('detail-changed'), words);
     this.announce(words);
   }

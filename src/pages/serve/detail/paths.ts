@@ -3,10 +3,13 @@
 /** The members of an object. */
 export type Members = Readonly<Record<string, unknown>>;
 
-/** `JSON.isRawJSON`, where there is one. Such a value is a number that no other number can say exactly: see `parseExactly`. */
+/**
+ * `JSON.isRawJSON`, where there is one. Such a value is a number that JavaScript's numbers cannot represent exactly: see
+ * `parseExactly`.
+ */
 const { isRawJSON } = JSON as { isRawJSON?: (value: unknown) => boolean };
 
-/** Whether a value is an object with members, and no list. */
+/** Whether a value is an object, and not a list. */
 export function hasMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawJSON?.(value);
 }
@@ -16,7 +19,7 @@ export function scalarText(value: unknown): string {
   return typeof value === 'number' && !Number.isFinite(value) ? 'null' : (JSON.stringify(value) ?? 'null');
 }
 
-/** A name that can stand in a path as it is. */
+/** A name that needs no quotes in a path. */
 const PLAIN_NAME = /^[A-Za-z_$][\w$-]*$/;
 
 /** The path of a member: `spec.count`, `metadata.labels["example.com/app"]`. */
@@ -25,12 +28,12 @@ export function memberPath(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`;
 }
 
-/** The members by which items of Kubernetes' lists are told apart: containers, conditions, owners, ports. */
+/** The members that identify items of Kubernetes' lists: containers, conditions, owners, ports. */
 const KEYS = ['name', 'type', 'uid', 'key', 'id'] as const;
-/** Items of longer lists are told apart by their place. */
+/** Items of longer lists are identified by their place. */
 const MAX_KEYED = 1_000;
 
-/** The member that tells all items of a list apart, if there is one. */
+/** The member that is unique among the items of a list, if there is one. */
 export function keyMember(list: readonly unknown[]): string | undefined {
   if (list.length === 0 || list.length > MAX_KEYED) return undefined;
   return KEYS.find((name) => {

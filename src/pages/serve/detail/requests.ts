@@ -1,4 +1,4 @@
-// What the page writes, and what it asks about what it may write.
+// The page's writes, and its questions about what it may write.
 import { ask, type HttpSettings } from '../../../cache/http/exchange.ts';
 import { isWatchError } from '../../../watch/errors.ts';
 import { parseExactly } from '../../words.ts';
@@ -14,7 +14,7 @@ interface WriteRequest {
   readonly format?: TextFormat;
 }
 
-/** What the server says is wrong; `field` is empty if it is none in particular. */
+/** What the server says is wrong; `field` is empty if it is not about a particular field. */
 export interface Cause {
   readonly field: string;
   readonly message: string;
@@ -22,7 +22,7 @@ export interface Cause {
 
 /** The answer to a write. */
 export interface WriteAnswer {
-  /** What the server has made of it. Undefined: it was refused, or there was no answer. */
+  /** The resulting object. Undefined: the write was refused, or there was no answer. */
   readonly object?: Members | undefined;
   /** 0: there was no answer. */
   readonly code: number;
@@ -53,7 +53,7 @@ export async function write(
   }
 }
 
-/** What an error says to users. Nothing is certain about what is in it. */
+/** What an error says to users. Nothing about its content is certain. */
 export function toRefusal(error: unknown): WriteAnswer {
   const status = isWatchError(error) ? error.status : undefined;
   if (status === undefined) return { code: 0, message: `no answer: ${(error as Error).message}`, causes: [] };
@@ -62,7 +62,7 @@ export function toRefusal(error: unknown): WriteAnswer {
   return { code: status.code, message: status.message.slice(0, 2_000), causes: all.filter(({ message }) => message !== '') };
 }
 
-/** What may be done with an object. Undefined: the server does not tell, so it has to be tried. */
+/** What may be done with an object. Undefined: the server does not say, so try it. */
 export interface Allowed {
   readonly update: boolean | undefined;
   readonly delete: boolean | undefined;
@@ -80,7 +80,7 @@ interface Subject {
 
 const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
-/** Asks what may be done. The first question is in YAML: whether that is read is one more answer. */
+/** Asks what may be done. The first question is in YAML, which also shows whether the server reads YAML. */
 export async function askAllowed(means: HttpSettings, subject: Subject): Promise<Allowed> {
   const review = async (verb: string, format: TextFormat): Promise<WriteAnswer> => {
     const spec = { resourceAttributes: { ...subject, verb } };

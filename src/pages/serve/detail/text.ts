@@ -1,10 +1,11 @@
 /**
- * An object as lines of YAML or JSON, which know what they say: where the label ends, and whether the value has just changed.
+ * An object as lines of YAML or JSON; each line knows where its label ends, and whether its value has just changed.
  *
- * - What is written is read back as the same value, in YAML 1.1 (as Kubernetes reads it) and 1.2. Texts stand as they are if they
- *   can mean nothing else, as a block if they have several lines, and otherwise quoted as in JSON, of which YAML is a superset.
- * - Characters that would not be seen are escaped, and so what is shown is what is copied.
- * - It stops where the text has become too long: the beginning of an object does not cost more than it is long.
+ * - What is written is read back as the same value, in YAML 1.1 (as Kubernetes reads it) and 1.2. Texts are plain if they
+ *   cannot mean anything else, a block if they have several lines, and otherwise quoted as in JSON, of which YAML is a
+ *   superset.
+ * - Invisible characters are escaped, so what is copied is what is shown.
+ * - It stops once the text is too long, so the beginning of an object costs no more than its length.
  */
 import { make } from '../../elements.ts';
 import { visible } from '../../words.ts';
@@ -16,18 +17,18 @@ export type TextFormat = 'yaml' | 'json';
 /** A line of an object. */
 interface Line {
   readonly text: string;
-  /** Where its label, which has the indentation, ends; 0: all of it is value. */
+  /** Where its label, including the indentation, ends; 0: the whole line is value. */
   readonly label: number;
-  /** Whether its value is among those that are marked. */
+  /** Whether its value is marked. */
   readonly marked: boolean;
 }
 
 /** What is written, and how much of it. */
 interface WriteOptions {
   readonly format: TextFormat;
-  /** The paths of values that are marked, with all that is in them. */
+  /** The paths of values that are marked, with everything in them. */
   readonly marked?: ReadonlySet<string> | undefined;
-  /** Writing ends behind the line with which the text has become longer. Default: none. */
+  /** Writing ends after the line that makes the text longer than this. Default: no limit. */
   readonly maxChars?: number | undefined;
 }
 
@@ -50,7 +51,10 @@ export function toLines(value: unknown, options: WriteOptions): Written {
   return { lines: writer.lines, isWhole: !writer.isFull };
 }
 
-/** The longest text that is written in lines. As JSON on one line, which is YAML, too, no object is much longer than it was sent. */
+/**
+ * The longest text that is written in lines. Longer objects become JSON on one line, which is YAML, too, and not much longer
+ * than what was sent.
+ */
 const MAX_TEXT_CHARS = 32 * 2 ** 20;
 
 /** Writes a JSON value as text. */
@@ -93,7 +97,7 @@ abstract class Writer {
     this.lines.push({ text, label, marked });
   }
 
-  /** Whether what is at this path is marked, by itself or with what it is in. */
+  /** Whether the value at this path is marked, by itself or with its parent. */
   protected isMarked(path: string, { marked }: Place): boolean {
     return marked || this.options.marked?.has(path) === true;
   }
@@ -155,7 +159,7 @@ class YamlWriter extends Writer {
   private block(text: string, { before, label, indent, marked, path }: Place): void {
     const isEnded = text.endsWith('\n');
     this.add(`${before}${text.endsWith('\n\n') ? '|+' : isEnded ? '|' : '|-'}`, { label, marked });
-    // At the top there is no indentation that it could stand behind.
+    // At the top level there is no indentation to put it after.
     const inner = path === '' ? '  ' : indent;
     const body = isEnded ? text.slice(0, -1) : text;
     for (const line of body.split('\n')) {
@@ -165,7 +169,7 @@ class YamlWriter extends Writer {
   }
 }
 
-/** Half of the 1,024 characters within which a parser looks for the colon behind a name. */
+/** Half of the 1,024 characters within which a parser looks for the colon after a name. */
 const MAX_NAME_CHARS = 512;
 
 class JsonWriter extends Writer {
@@ -205,7 +209,7 @@ function isFilled(value: object): boolean {
   return hasMembers(value) && Object.values(value).some((each) => each !== undefined);
 }
 
-/** Of one line, and not: what no block can say as it is, or what nobody would see in it. */
+/** Not for a text of one line, or with characters that a block cannot represent or that would be invisible in it. */
 function isBlock(text: string): boolean {
   return text.includes('\n') && !/^[ \n\t]|\n\t|[ \t](\n|$)|[\ud800-\udfff]|\r/u.test(text) && visible(text) === text;
 }
@@ -216,11 +220,11 @@ function yamlScalar(value: unknown): string {
   return hasMembers(value) ? '{}' : scalarText(value);
 }
 
-/** What begins with a letter, and has nothing in it that could be a comment, or the end of a name. */
+/** A text that begins with a letter, and contains nothing that could be a comment or the end of a name. */
 const PLAIN_TEXT = /^[A-Za-z_/](?:[\w./@%+=,;()'-]|:(?=[\w/]))*(?: (?:[\w./@%+=,;()'-]|:(?=[\w/]))+)*$/;
 /** Words for truth, falsehood and nothing, in one version of YAML or the other. */
 const WORD = /^(y|yes|true|on|n|no|false|off|null)$/i;
-/** Longer texts are quoted without a look. */
+/** Longer texts are quoted without being examined. */
 const MAX_PLAIN_CHARS = 1_000;
 
 function yamlText(text: string): string {
@@ -228,7 +232,7 @@ function yamlText(text: string): string {
   return isPlain ? text : visible(JSON.stringify(text));
 }
 
-/** Characters that are shown, unless all are asked for; and then. */
+/** The most characters that are shown: by default, and if all are asked for. */
 const SHOWN_CHARS = 60_000;
 const ALL_CHARS = 16 * 2 ** 20;
 /** Lines and characters of one block: blocks that are out of view are not laid out. */
@@ -275,7 +279,7 @@ export class TextView {
   }
 }
 
-/** Lines in blocks. A line that is too long for one goes on in the next. */
+/** Lines in blocks. A line that is too long for one block continues in the next. */
 function toBlocks(lines: readonly Line[]): readonly (readonly Line[])[] {
   const blocks: Line[][] = [];
   let [block, chars]: [Line[], number] = [[], 0];
@@ -298,7 +302,7 @@ function toBlocks(lines: readonly Line[]): readonly (readonly Line[])[] {
   return blocks;
 }
 
-/** Few nodes for many lines: one for each that is marked, and one for all between two of those. */
+/** Few nodes for many lines: one per marked line, and one for all lines between two of these. */
 function plain(block: readonly Line[]): (Node | string)[] {
   const parts: (Node | string)[] = [];
   let text = '';

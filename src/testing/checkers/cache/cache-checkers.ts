@@ -103,7 +103,7 @@ type Told = CacheStepOf<'event' | 'bookmark'>;
 
 /** How far a watch has got. */
 interface Progress {
-  /** Of a cache, whose events may be folded by key. */
+  /** Whether it is a watch of a cache, whose events may be folded by key. */
   readonly folded: boolean;
   /** Whether its next events are the state, in any order. */
   initial: boolean;
@@ -196,7 +196,7 @@ interface Cache {
 interface Handler {
   readonly cache: Cache;
   readonly selects: (key: string, object: string) => boolean;
-  /** What the cache had when both had begun: all of it is initial. */
+  /** What the cache held once both had begun: all of it is initial. */
   initial: Seen | undefined;
   /** The call that has not returned. */
   running: string | undefined;

@@ -19,8 +19,8 @@ export type CacheState = Readonly<Record<string, string>>;
  *     { step: 'cache', cache: 'mine', version: '1', state: { a: '1' } }
  *     { step: 'changed', version: '2', key: 'a' }                              // a was deleted
  *
- * No observation of a cache or a request may be from the future: record a change once it has been made, but before anyone can
- * know of it.
+ * No observation of a cache or a request may be from the future: record a change after it is made, but before anyone can see
+ * it.
  */
 export interface CacheHistory {
   readonly steps: readonly CacheStep[];
@@ -39,11 +39,12 @@ export type SourceStep =
   | { readonly step: 'source'; readonly version: string; readonly state: CacheState }
   /** An object was created or replaced. Without `object`: it was deleted. Without `key`: something else changed. */
   | { readonly step: 'changed'; readonly version: string; readonly key?: string; readonly object?: string | undefined }
-  /** What came before this version is forgotten: a watch from an earlier one cannot be served everything. */
+  /** Everything before this version is forgotten: a watch from an earlier one cannot be served completely. */
   | { readonly step: 'expired'; readonly version: string }
   /**
-   * Another life of it begins, as when it is restored from a copy: it has this, at a version that is greater than all before. It has
-   * never given what lies between `since` and that; what others were given of it is from the other life.
+   * A new life of it begins, for example after a restore from a copy: it holds this state, at a version greater than all
+   * before. This life has never given a version between `since` and that one; anyone who has such a version got it from the
+   * other life.
    */
   | { readonly step: 'restored'; readonly since: string; readonly version: string; readonly state: CacheState }
   /** All faults have stopped, nothing has changed since, and the time of one backoff and one relist has passed. */
@@ -51,7 +52,7 @@ export type SourceStep =
 
 /** What was observed of a cache. */
 export type StoreStep =
-  /** It says that it is at this version, and has this. The version is empty before the first list. */
+  /** It says that it is at this version, with this state. The version is empty before the first list. */
   | { readonly step: 'cache'; readonly cache: string; readonly version: string; readonly state: CacheState }
   /** It says that it has synced. */
   | { readonly step: 'synced'; readonly cache: string }
@@ -82,7 +83,7 @@ export type HandlerStep =
       readonly object: string;
       readonly old?: string | undefined;
     }
-  /** That call has returned, or thrown; if it returned a promise, that has settled. */
+  /** That call has returned or thrown; if it returned a promise, the promise has settled. */
   | { readonly step: 'returned'; readonly handler: string }
   /** Its registration says that it has synced. */
   | { readonly step: 'handler-synced'; readonly handler: string }
@@ -93,12 +94,12 @@ export type RequestStep =
   | {
       readonly step: 'list';
       readonly list: string;
-      /** Who asks. A client that gets a 410 must start over. */
+      /** The client that asks. One that gets a 410 must start over. */
       readonly client?: string | undefined;
       readonly resourceVersion?: string | undefined;
       readonly resourceVersionMatch?: ResourceVersionMatch | undefined;
     }
-  /** It was answered; if it has pages, all of them. */
+  /** It was answered; a list in pages, with all of them. */
   | { readonly step: 'listed'; readonly list: string; readonly version: string; readonly state: CacheState }
   | {
       readonly step: 'watch';
@@ -134,7 +135,7 @@ type Restored = Extract<CacheStep, { step: 'restored' }>;
 export class SourceHistory {
   readonly #compare: VersionComparator;
   readonly #changes: Changed[] = [];
-  /** The present life, and those that it comes from. */
+  /** The current life, and those that it descends from. */
   #lives: Restored[] = [];
   #initial: { readonly version: string; readonly state: CacheState } = { version: '', state: {} };
   /** The state that was asked for last, and how many changes it has. */
@@ -151,7 +152,7 @@ export class SourceHistory {
     return this.#changes.at(-1)?.version ?? this.#initial.version;
   }
 
-  /** Notes what a step says about the source. */
+  /** Records what a step says about the source. */
   learn(step: CacheStep): void {
     if (step.step === 'source') {
       this.#initial = step;
@@ -162,20 +163,21 @@ export class SourceHistory {
     else if (step.step === 'expired') this.oldest = step.version;
   }
 
-  /** What it has now differs from what it had: one change for each difference, all at the version of the new life. */
+  /** Records one change for each difference between the old and the new state, all at the version of the new life. */
   #restore(step: Restored): void {
     const { version, state } = step;
     const before = new Map(this.at(this.version));
     const changed = (key: string, object: string | undefined): void =>
       void this.#changes.push({ step: 'changed', version, key, object });
-    // A life that began after the copy was made is none that it comes from: what that has never given, the copied one may have.
+    // The new life does not descend from a life that began after the copy was made: the copied one may have given what that has
+    // not.
     this.#lives = [...this.#lives.filter((life) => this.compare(life.version, step.since) <= 0), step];
     this.#changes.push({ step: 'changed', version });
     for (const key of before.keys()) if (!Object.hasOwn(state, key)) changed(key, undefined);
     for (const [key, object] of Object.entries(state)) if (before.get(key) !== object) changed(key, object);
   }
 
-  /** Whether a version is none that its present life can have given: of another life, or from the future. */
+  /** Whether its current life cannot have given this version: it is from another life, or from the future. */
   isForeign(version: string): boolean {
     if (this.compare(version, this.version) > 0) return true;
     return this.#lives.some((life) => this.compare(version, life.since) > 0 && this.compare(version, life.version) < 0);

@@ -100,7 +100,7 @@ function called(fold: Fold | undefined, step: CacheStepOf<'call'>): Finding | un
 function happened(fold: Fold | undefined, step: CacheStepOf<'event'>, source: SourceHistory): Finding | undefined {
   if (!fold) return undefined;
   const { watch: watcher, type, key, object, version } = step;
-  // What came before is complete when the next version begins.
+  // A version is complete when the next one begins.
   const wrong = fold.version !== version ? unlike(watcher, fold, source) : undefined;
   if (fold.version !== undefined) fold.version = version;
   return wrong ?? apply(fold, watcher, { kind: KINDS[type], key, object });

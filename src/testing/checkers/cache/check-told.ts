@@ -22,11 +22,11 @@ interface Gone {
 }
 
 /**
- * **Told**: a client that cannot be served everything gets a 410, also one whose version is from another life of the source, such as
- * before that was restored; a watch never just ends with something missing.
+ * **Told**: a client that cannot be served everything gets a 410, even if its version is from another life of the source, such
+ * as from before a restore; a watch never just ends with something missing.
  * - A watch from a version that is no longer kept gets nothing but a 410, or it fails; nothing comes after an end.
- * - A watch or a list from a version that the source cannot have given gets a 410: no 504, which would make it wait for what never
- *   comes, no state, and no silence.
+ * - A watch or a list from a version that the source cannot have given gets a 410: not a 504, which would make it wait for
+ *   something that never comes, not a state, and not silence.
  * - A client that gets a 410 starts over: its next watch is not from a version, unless it has listed. A client that was about to
  *   disconnect may have missed the 410, and may ask for the same once more.
  * - If neither a watch of a cache nor the cache was stopped, the watch ends with an ERROR.
@@ -114,7 +114,7 @@ function opened(step: CacheStepOf<'watch'>, source: SourceHistory): Open {
 
 const of = (version: string): string => `version ${version} is from another life`;
 
-/** A watch that waits, when everything has settled, for what never comes. */
+/** A watch that, once everything has settled, waits for something that never comes. */
 function silence(watches: ReadonlyMap<string, Open>): Finding | undefined {
   for (const [watcher, { why, isForeign, stopped, ended }] of watches) {
     if (isForeign && !stopped && !ended) return { watcher, expected: `410, because ${why}`, seen: 'silence' };

@@ -14,7 +14,7 @@ export const samples = controller({
   for: SAMPLES,
   owns: ['configmaps/v1'],
   async reconcile({ object, apply, updateStatus, events }) {
-    // What an object owns is deleted with it.
+    // Objects that an object owns are deleted with it.
     if (object === undefined || isDeleting(object)) return;
     await apply('configmaps/v1', { data: { message: object.spec.message } });
 
