@@ -81,6 +81,15 @@ describe('the facts in the documents', () => {
     for (const watch of watches) await watch.return();
   });
 
+  test('SECURITY.md names the optional peers', () => {
+    const [, list = ''] = /optional peer dependencies \(([^)]*)\)/.exec(read('SECURITY.md')) ?? [];
+    const named = Array.from(list.matchAll(/`([^`]+)`/g), ([, name = '']) => name.replace(/\*$/, ''));
+    const peers = Object.keys(manifest.peerDependencies);
+    const means = (name: string, peer: string): boolean => peer === name || (name.endsWith('/') && peer.startsWith(name));
+    expect(peers.filter((peer) => !named.some((name) => means(name, peer)))).toEqual([]);
+    expect(named.filter((name) => !peers.some((peer) => means(name, peer)))).toEqual([]);
+  });
+
   test('the policies are all in their table, in the order of the code, and README.md names them all', () => {
     const policies = OVERFLOWS.map((policy) => `\`${policy}\``);
     expect(rows(read('docs/policies.md')).map(([policy]) => policy)).toEqual(policies);

@@ -27,7 +27,7 @@ const NAMES_OF_OTHERS: Readonly<Record<string, string>> = {
   React: 'useSyncExternalStore useCallback',
   Vitest: 'useFakeTimers advanceTimersByTimeAsync',
   Vue: 'shallowRef onMounted',
-  Angular: 'toSignal',
+  Angular: 'toSignal initialValue',
   Deno: 'upgradeWebSocket',
   browsers: 'localStorage SameSite',
   'frameworks, bundlers and proxies':

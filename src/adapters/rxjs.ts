@@ -31,12 +31,13 @@ export interface Watchable<E extends WatchEvent, Plain = E> {
  * Returns an observable of a broadcaster's events. Each subscription creates its own watcher when it subscribes, and returns that
  * watcher when it unsubscribes, errors or completes.
  *
- * A `prefix` arrives before `subscribe` returns, everything else in a later turn. The end of the watch completes the observable.
- * The ERROR event of a watch that was cut is a value. An error of the watch becomes an error notification, and so does whatever
- * `broadcaster.watch` throws: CLOSED, INVALID_ARGUMENT, the reason of an aborted signal. If an observer throws, RxJS reports
- * that and goes on; no other observer is affected. A subscription that begins within the event in which another one of this
- * observable ends, as with `retry` or `repeat`, continues with its queue, unless `prefix`, `replay` or `after` say where it
- * begins. Only `watch` is used, so a wrapper around a broadcaster, such as a test's `HistoryRecorder`, can also be observed.
+ * What is queued at once, such as a `prefix` or a `replay`, arrives before `subscribe` returns, everything else in a later turn.
+ * The end of the watch completes the observable. The ERROR event of a watch that was cut is a value. An error of the watch
+ * becomes an error notification, and so does whatever `broadcaster.watch` throws: CLOSED, INVALID_ARGUMENT, the reason of an
+ * aborted signal. If an observer throws, RxJS reports that and goes on; no other observer is affected. A subscription that begins
+ * within the event in which another one of this observable ends, as with `retry` or `repeat`, continues with its queue, unless
+ * `prefix`, `replay` or `after` say where it begins. Only `watch` is used, so a wrapper around a broadcaster, such as a test's
+ * `HistoryRecorder`, can also be observed.
  */
 export function observe<E extends WatchEvent, Plain = E>(
   broadcaster: Watchable<E, Plain>,

@@ -124,7 +124,7 @@ is read slowly, several changes of one object may become one. Ctrl-C ends the co
 Options
   -w, --watch              continue with changes, until a signal
   -o, --output FORMAT      table, the default; json: one List object, or with NAME the object, or with --watch one event per
-                           line; name: NAMESPACE/NAME, or NAME if the object has no namespace
+                           line; name: NAMESPACE/NAME, or NAME; with --watch, after the type of the change
   -l, --selector S         only objects with these labels, such as app=web,tier!=db
       --field-selector S   only objects with these fields, such as status.phase=Running
       --limit N            print at most N objects

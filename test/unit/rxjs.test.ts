@@ -639,6 +639,7 @@ describe('a subscription that follows another at once', () => {
       const source = new Broadcaster<Count>({ replay: 5 });
       await source.publish(count(7));
       const { heard, stop } = hear(observe(source, options).pipe(failsAt(8), retry()));
+      expect(heard).toEqual(['7']); // before `subscribe` returned
       for (const object of [8, 1, 2]) void source.publish(count(object));
       await macrotask();
       expect(heard.slice(0, 2)).toEqual(['7', 'prefix' in options ? '7' : '2']);
