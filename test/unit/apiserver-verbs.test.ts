@@ -434,12 +434,12 @@ describe('kinds', () => {
     [{ version: 'v2', namespaced: false }, 'example.com/v2/orders'],
   ])('a second version of a resource with %j is refused: both are kept in one place', (other, path) => {
     const resources = [ORDERS, { ...ORDERS, ...other }] as ResourceDefinition[];
-    expect(() => rig({ resources })).toThrow(`no other kind, group or scope than ${path}, got "example.com/v1/orders"`);
+    expect(() => rig({ resources })).toThrow(`the kind, group and scope of ${path}, got "example.com/v1/orders"`);
   });
 
   test('the group core is refused beside the one without a name, which is kept under that', () => {
     const resources = [CONFIG_MAPS, { ...CONFIG_MAPS, group: 'core' }] as ResourceDefinition[];
-    expect(() => rig({ resources })).toThrow('no other kind, group or scope than core/v1/configmaps');
+    expect(() => rig({ resources })).toThrow('the kind, group and scope of core/v1/configmaps');
   });
 
   test('is found in process by any name that kubectl takes, as in a cluster', async () => {

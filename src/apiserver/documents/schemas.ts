@@ -19,11 +19,11 @@ export type DocumentedKind = Pick<ResourceDefinition, 'group' | 'version' | 'kin
 export type Documented = DocumentedKind &
   Pick<ResourceDefinition, 'plural' | 'listKind' | 'namespaced'> &
   Pick<Rows, 'subresources'> & {
-    /** Changes with everything else. Default: a digest of it. */
+    /** Changes whenever anything else here does. Default: a digest of it. */
     readonly stamp?: string | undefined;
   };
 
-/** The name of a component: the group in reverse order, as upstream. Groups without a domain are Kubernetes' own. */
+/** The name of a component: the group in reverse order, as upstream. Groups without a domain are treated as Kubernetes' own. */
 export function componentName({ group, version, kind }: { group: string; version: string; kind: string }): string {
   const path = group.includes('.') ? group.split('.').reverse().join('.') : `io.k8s.api.${group || 'core'}`;
   return `${path}.${version}.${kind}`;
