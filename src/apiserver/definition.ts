@@ -40,9 +40,7 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
   readonly preserveUnknownFields?: boolean | undefined;
   /** Whether `status` is a subresource: written only at its own path, and ignored elsewhere. Default false. */
   readonly status?: boolean | undefined;
-  /**
-   * Makes `scale` a subresource, which `kubectl scale` and autoscalers use to read and set a number of instances. Default: none.
-   */
+  /** Makes `scale` a subresource, by which `kubectl scale` and autoscalers set a number of instances. Default: none. */
   readonly scale?: ScaleDefinition | undefined;
   /** The columns after the name that `kubectl get` prints. Default: the age. Your columns replace it. */
   readonly columns?: readonly PrinterColumn<T>[] | undefined;

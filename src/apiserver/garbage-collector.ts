@@ -166,9 +166,7 @@ export class GarbageCollector {
     }
   }
 
-  /**
-   * Takes all objects of a kind. Objects that refer to this kind are looked at: the deletion of their owner may have been missed.
-   */
+  /** Takes all objects of a kind. Objects that refer to them are looked at: the deletion of an owner may have been missed. */
   private async whole(prefix: string, items: readonly KubernetesObject[]): Promise<void> {
     const keys = new Set<string>();
     let at = 0;

@@ -92,10 +92,7 @@ function isVersionOf(one: ResourceInfo, other: ResourceInfo): boolean {
   return (isAlias || one.group === other.group) && one.kind === other.kind && one.namespaced === other.namespaced;
 }
 
-/**
- * Everything that a server serves, by name. What a definition at run time adds is replaced in one step; a request keeps what it
- * has found.
- */
+/** What a server serves, by name. What a definition at run time adds is replaced in one step; requests keep what they found. */
 export class Catalog {
   /** What the program serves. */
   readonly fixed: readonly ResourceInfo[];

@@ -287,10 +287,7 @@ export function* toFields(set: FieldSet): Work<Record<string, unknown>> {
   return fields;
 }
 
-/**
- * Reads FieldsV1, and says whether `toFields` would write the same. Throws INVALID_ARGUMENT if it is invalid, or has too many
- * fields.
- */
+/** Reads FieldsV1, and says whether `toFields` would write the same. Throws INVALID_ARGUMENT if they are invalid, or too many. */
 export function* fromFields(fields: unknown): Work<Read> {
   const reader = new FieldsReader();
   const { children } = yield* reader.node(fields ?? {}, 0);

@@ -32,8 +32,7 @@ export interface ApplyOptions extends ExtractOptions {
   /** The time in `managedFields`. Default: now. */
   readonly time?: Date | undefined;
   /**
-   * The schemas of other versions of the kind, by apiVersion; owners in versions that are missing here are forgotten. Default:
-   * none.
+   * The schemas of the kind's other versions, by apiVersion; owners in versions that are missing are forgotten. Default: none.
    */
   readonly versions?: Readonly<Record<string, JsonSchema | undefined>> | undefined;
 }

@@ -377,9 +377,7 @@ function printed(key: string, possible: Possible): string[] | undefined {
   return texts;
 }
 
-/**
- * The bounds between which every 64-bit integer lies. Literals, as bundlers would keep computed values even if they are unused.
- */
+/** The bounds between which every 64-bit integer lies. Literals, as bundlers would keep computed values even if unused. */
 const BELOW_ALL = -9_223_372_036_854_775_809n;
 const ABOVE_ALL = 9_223_372_036_854_775_808n;
 

@@ -126,10 +126,7 @@ interface PageOptions<T> extends PartOptions {
   readonly selects: ((object: T) => boolean) | undefined;
 }
 
-/**
- * Reads a list, or one page of it. If its revision is compacted, and the caller did not ask for this one, it starts again at the
- * newest.
- */
+/** Reads a list, or one page of it. If its revision is compacted, and was not requested, starts again at the newest. */
 export async function readList<T extends KubernetesObject>(backend: Backend, options: PageOptions<T>): Promise<List<T>> {
   const { exact, from } = options.plan;
   const isAsked = (exact ?? from?.revision) !== undefined;

@@ -139,9 +139,7 @@ async function guarded<T extends KubernetesObject>(
   }
 }
 
-/**
- * Decides by the current state. If a hint leads to anything but a write, the decision is made again with the backend's answer.
- */
+/** Decides by the current state. If a hint leads to anything but a write, decides again by the backend's answer. */
 async function decided<T extends KubernetesObject>(
   target: Target,
   decide: Decide<T>,

@@ -58,10 +58,7 @@ export interface StorageWatchOptions<T> extends ListWatchOptions {
   readonly previousOf?: ((key: string) => T | undefined) | undefined;
 }
 
-/**
- * What the stored object must match; otherwise, an update or a deletion rejects with 409 Conflict. Upstream:
- * `storage.Preconditions`.
- */
+/** What the stored object must match, or an update or deletion rejects with 409 Conflict. Upstream: `storage.Preconditions`. */
 export interface Preconditions {
   readonly uid?: string | undefined;
   readonly resourceVersion?: string | undefined;
@@ -213,9 +210,7 @@ export interface Storage<T extends KubernetesObject = KubernetesObject> extends 
    * this to find objects of kinds that it does not know; without this method, it finds none.
    */
   keys?(options: KeysOptions): Promise<readonly string[]>;
-  /**
-   * The part of this storage whose keys begin with `prefix`, which must end with `/`. The scope's keys do not have the prefix.
-   */
+  /** The part of this storage whose keys begin with `prefix`, which must end with `/`. The scope's keys omit the prefix. */
   scope<U extends KubernetesObject = T>(prefix: string, options?: ScopeOptions<U>): Storage<U>;
   /**
    * The same storage for an API server, if it answers lists and watches from memory, so that the server needs no cache in front

@@ -52,10 +52,7 @@ interface TimeLimit {
   readonly what: () => string;
 }
 
-/**
- * Settles like the promise, but rejects with TIMEOUT as soon as that takes too long. If the promise settles later, that is
- * ignored.
- */
+/** Settles like the promise, but rejects with TIMEOUT if that takes too long, and then ignores the promise. */
 export function within<T>(promise: Promise<T>, { limitMs, clock, what }: TimeLimit): Promise<T> {
   if (limitMs === 0) return promise;
   return new Promise((resolve, reject) => {

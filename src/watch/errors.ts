@@ -63,9 +63,7 @@ export function invalid(name: string, value: unknown, expected: string): WatchEr
   return new WatchError('INVALID_ARGUMENT', `${name}: expected ${expected}, got ${shownOf(value).slice(0, 80)}`);
 }
 
-/**
- * A value for a message. Of an object, only its class and the names of its members are shown, because their values may be secret.
- */
+/** A value for a message. Of an object, only its class and the names of its members, because the values may be secret. */
 export function shownOf(value: unknown): string {
   try {
     if (typeof value === 'string') return JSON.stringify(value);

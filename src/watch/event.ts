@@ -77,10 +77,7 @@ export interface Status {
   readonly details?: StatusDetails | undefined;
 }
 
-/**
- * Machine-readable details of a {@link Status}. `missed` is specific to this package: the number of events that a cut watch did
- * not get.
- */
+/** Machine-readable details of a {@link Status}. `missed` is this package's own: how many events a cut watch did not get. */
 export interface StatusDetails {
   /** The name of the object that the failure is about; with it, its group, kind (or resource) and uid. */
   readonly name?: string | undefined;

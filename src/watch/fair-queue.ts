@@ -48,10 +48,7 @@ interface Tenant extends Share {
   readonly lines: Shares<Line>;
 }
 
-/**
- * Those who wait, or have used more than those who wait, by name. There may be ten thousand, so nothing iterates over all of
- * them.
- */
+/** Those who wait, or have used more than those who wait, by name. Never iterated over, as there may be ten thousand. */
 class Shares<S extends Share> {
   readonly #byName: Map<string, S> = new Map();
   /** Ordered by the time used. Each share is in one of the two. */

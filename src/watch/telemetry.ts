@@ -144,9 +144,7 @@ export interface ServedRequest {
 export interface ServedAnswer {
   /** Undefined if the path is not a resource, or if the request was refused earlier. */
   readonly verb?: string | undefined;
-  /**
-   * The pattern of the path, such as `/apis/example.com/v1/orders/{name}`. Undefined if clients could invent any number of them.
-   */
+  /** The pattern of the path, such as `/apis/example.com/v1/orders/{name}`. Undefined if clients could invent it. */
   readonly route?: string | undefined;
   readonly code: number;
   /** The time from its arrival until its response began. */

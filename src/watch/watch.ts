@@ -11,10 +11,7 @@
  * Upstream: `watch.Interface`, whose `ResultChan` is this iterator.
  */
 export interface Watch<E> {
-  /**
-   * Resolves with the next event, or `done`. Several reads may be pending, and are served in order. If the watch failed, one read
-   * rejects.
-   */
+  /** Resolves with the next event, or `done`. Pending reads are served in order. If the watch failed, one read rejects. */
   next(): Promise<IteratorResult<E, undefined>>;
   /** Stops the watch, drops all queued events and settles every pending read with `done`. `break` out of `for await` calls it. */
   return(): Promise<IteratorResult<E, undefined>>;

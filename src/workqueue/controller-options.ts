@@ -38,10 +38,7 @@ export interface ControllerHandler<T> {
   onDelete(object: T): void;
 }
 
-/**
- * A function whose parameter is bivariant, like a method's: if objects of several types are possible, a function for some of them
- * fits.
- */
+/** A function whose parameter is bivariant, like a method's: one for some of several possible types fits. */
 type Asked<T, Answer> = { ask(object: T): Answer }['ask'];
 
 /** An informer, and which keys its objects concern. */

@@ -387,7 +387,7 @@ export class LeaderElector {
 const MAX_RESIGN_REQUESTS = 4;
 
 /**
- * What an error says about the lease. If something that a new lease needs is missing, such as its namespace, that is a failure.
+ * What an error says about the lease. If something that a new lease needs, such as its namespace, is missing, that is a failure.
  */
 function answerOf(error: unknown, { do: what }: Request): LeaseAnswer {
   const code = refusalCode(error);

@@ -111,10 +111,7 @@ export function preparedCrd<T extends KubernetesObject>(sent: T): T {
   return withStored({ ...crd, status }) as unknown as T;
 }
 
-/**
- * The same for an update. An update of the status may remove versions from `storedVersions`, once their objects have been
- * migrated.
- */
+/** The same for an update. One of the status may remove versions from `storedVersions`, once objects have been migrated. */
 export function revisedCrd<T extends KubernetesObject>(sent: T, part: string): T {
   const crd = shapedCrd(sent);
   return (part === 'status' ? crd : withStored(crd)) as unknown as T;
@@ -173,9 +170,7 @@ function emptyOf({ type }: JsonSchema): unknown {
   return type === 'string' ? '' : type === 'array' ? [] : {};
 }
 
-/**
- * The part of a value that a schema names; throws 400 if the value does not have the schema's type. Nulls are left out, as in Go.
- */
+/** The part of a value that a schema names; throws 400 if it does not have the schema's type. Nulls are left out, as in Go. */
 function shaped(schema: JsonSchema, value: unknown, path: string): unknown {
   const { type, properties, items } = schema as { type?: string; properties?: Record<string, JsonSchema>; items?: JsonSchema };
   const kind = Array.isArray(value) ? 'array' : Number.isInteger(value) && type === 'integer' ? 'integer' : typeof value;

@@ -25,10 +25,7 @@ import type { SeenKind } from '../subresources.ts';
 
 /** Makes the wire form of events, for one stream or for several. */
 export interface EventEncoder {
-  /**
-   * To be awaited before `slice` with the same `from`: encodes a large first event in pieces. Undefined if there is nothing to
-   * wait for.
-   */
+  /** Await this before `slice` with the same `from`: encodes a large first event in pieces. Undefined: nothing to await. */
   prepare(batch: readonly StorageEvent<KubernetesObject>[], from: number, pace: Pace): Promise<void> | undefined;
   /** The bytes of some events of a batch, from `from` on. */
   slice(batch: readonly StorageEvent<KubernetesObject>[], from: number, form: Form): Slice;

@@ -40,7 +40,7 @@ const NOTHING: StorageEvents = [];
 /**
  * The events of a watch: all that are there at once, in slices.
  *
- *     nothing there: wait --event--> sent within the turn --> the next turn: all that have come in the meantime, in one slice --> wait
+ *     nothing there: wait --event--> sent within the turn --> the next turn: all that have come since, in one slice --> wait
  *
  * A watch of a collection calls a listener.
  */
@@ -205,10 +205,7 @@ export class PiecesSource implements Source {
     return turn ? turn.then(() => this.chunk()) : this.chunk();
   }
 
-  /**
-   * The next chunk: an empty one if a piece takes long to make. A piece that is larger than a chunk, or takes longer to make,
-   * comes alone.
-   */
+  /** The next chunk; empty if a piece takes long to make. A piece that is larger, or takes longer, than a chunk comes alone. */
   private chunk(): Uint8Array | undefined {
     const parts: Uint8Array[] = [];
     let [bytes, isPausing] = [0, false];

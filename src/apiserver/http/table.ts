@@ -177,10 +177,7 @@ function toJsonCell(value: unknown): Cell {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
 }
 
-/**
- * The failed columns of each server. A column that fails for one object of a list usually fails for all, and in the next list
- * again.
- */
+/** The failed columns of each server. A column that fails for one object usually fails for all, in each list. */
 const failed: WeakMap<Columns, Set<PrinterColumn>> = new WeakMap();
 
 function isFirst(definition: Columns, column: PrinterColumn): boolean {

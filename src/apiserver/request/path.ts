@@ -111,9 +111,7 @@ export interface OtherPath {
 const MAX_SEGMENT_CHARS = 512;
 const MAX_SEGMENTS = 12;
 
-/**
- * Splits the target of a request into path and query. The rest of an absolute URL, which proxies get, is ignored.
- */
+/** Splits a request's target into path and query. The rest of an absolute URL, which proxies get, is ignored. */
 export function splitTarget(target: string): { readonly path: string; readonly search: string } {
   const whole = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '');
   const relative = whole.includes('#') ? whole.replace(/#.*$/s, '') : whole;

@@ -99,9 +99,7 @@ export function fromListOptions(options: ListOptions): ListParameters {
   return { ...common(options), limit: count('limit', options.limit), continue: text('continue', options.continue) };
 }
 
-/**
- * The same from the options of a watch in process. What `sendInitialEvents` requires is added, as `createListWatcher` does.
- */
+/** The same from the options of a watch in process. Adds what `sendInitialEvents` requires, as `createListWatcher` does. */
 export function fromWatchOptions(options: ListWatchOptions): ListParameters {
   checkOptions(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored', 'onBytes']);
   const { sendInitialEvents, allowWatchBookmarks = sendInitialEvents ?? false } = options;

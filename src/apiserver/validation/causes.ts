@@ -13,9 +13,7 @@ export function bounded(cause: FieldCause): FieldCause {
   return field === cause.field && message === cause.message ? cause : { ...cause, field, message };
 }
 
-/**
- * The beginning and the end of a text that is longer than this. A copy, since a substring would keep the whole text in memory.
- */
+/** The beginning and the end of a text that is longer than this. A copy, as a substring would keep the whole text in memory. */
 export function middleCut(text: string, most: number): string {
   if (text.length <= most) return text;
   const half = Math.floor((most - 3) / 2);

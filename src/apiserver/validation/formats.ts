@@ -194,9 +194,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   k8slongname: (text) => text.length <= 253 && text.split('.').every((part) => SHORT_NAME.test(part)),
 };
 
-/**
- * The forms of names. The messages are Kubernetes' own, because people search for them. Upstream: `apimachinery/util/validation`.
- */
+/** The forms of names. The messages are Kubernetes', because people search for them. Upstream: `apimachinery/util/validation`. */
 
 const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;

@@ -44,9 +44,7 @@ export interface Keyed {
   readonly key: string;
 }
 
-/**
- * A text that is the same for two values if they are equal in CEL. It costs the size of the value.
- */
+/** A text that is the same for values that are equal in CEL. It costs the size of the value. */
 export function keyOf(value: unknown): string {
   spend(1 + costOf(value));
   return toKey(value);

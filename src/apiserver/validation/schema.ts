@@ -141,9 +141,7 @@ function toJsonSchema(schema: JsonSchema): JsonSchema {
   });
 }
 
-/**
- * Replaces `x-kubernetes-int-or-string`, and bounds that are marked as exclusive, with JSON Schema's equivalents, at any depth.
- */
+/** Replaces `x-kubernetes-int-or-string`, and bounds marked as exclusive, with JSON Schema's equivalents, at any depth. */
 function expanded(schema: JsonSchema): JsonSchema {
   const entries = Object.entries(schema).filter(([name]) => !name.startsWith('x-'));
   const inner = entries.map(([name, value]): [string, unknown] => [name, expandedPart(name, value)]);

@@ -151,9 +151,7 @@ const checkedLater = async (context: ResourceContext, object: Mutable, checked: 
 const partCauses = ({ subresources }: ResourceInfo, object: Mutable): FieldCause[] =>
   subresources.flatMap(({ causes }) => causes?.(object) ?? []);
 
-/**
- * The causes that `validate` returned. Anything else is the program's fault, not the client's: it throws, which becomes 500.
- */
+/** The causes that `validate` returned. Throws for anything else, which is the program's fault, and becomes 500. */
 function causesOf(said: unknown, { resourceName }: ResourceInfo): readonly FieldCause[] {
   if (isNullish(said)) return [];
   const isCause = (each: unknown): boolean =>
@@ -205,18 +203,14 @@ function* prepareUpdate(
 }
 
 /**
- * The form in which the object that an update makes is stored. One that no finalizer holds any more is not stored: it is returned
- * as it is.
+ * An updated object in the form in which it is stored. One that no finalizer holds any more is not stored, but returned as it is.
  */
 function* toStored(context: ResourceContext, next: KubernetesObject, current: KubernetesObject): Work<KubernetesObject> {
   if (!context.empty && isDone(next)) throw new Done(next, current);
   return next === current || isStoredAs(context.info, next) ? next : yield* storing(context.info, next);
 }
 
-/**
- * An object's name and versions must match the stored ones: otherwise, a client would update something other than what it has
- * read.
- */
+/** An object's name and versions must match the stored ones, or a client would update something that it has not read. */
 function checkIdentity(
   info: ResourceInfo,
   { metadata }: Mutable,

@@ -239,10 +239,7 @@ export class CacherFeed<T extends KubernetesObject> {
   }
 }
 
-/**
- * Whether a storage cannot resume from a version that it has delivered, because it has dropped what follows, or does not know the
- * version.
- */
+/** Whether a storage cannot resume from a version, because it has dropped what follows, or does not know the version. */
 function hasLost(status: Status | undefined): boolean {
   return status?.code === 410 || status?.details?.causes?.[0]?.reason === 'ResourceVersionTooLarge';
 }

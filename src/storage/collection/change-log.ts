@@ -21,10 +21,7 @@ export interface LogLimits {
   readonly maxItems: number;
   readonly maxBytes: number;
   readonly maxAgeMs: number;
-  /**
-   * This many are never dropped for their age: in a quiet collection, they cost little, and save a list for clients that come
-   * back late.
-   */
+  /** This many are never dropped for their age: in a quiet collection, they cost little, and save returning clients a list. */
   readonly minItems?: number | undefined;
 }
 

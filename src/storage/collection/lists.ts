@@ -53,8 +53,7 @@ export interface ListSource<T extends KubernetesObject> {
    */
   newest(signal: AbortSignal | undefined): Soon<string>;
   /**
-   * Waits until the state has a client's version. Throws, or rejects, with 410 if that will never come, and with 504 if it takes
-   * too long.
+   * Waits until the state has a client's version. Throws, or rejects, with 410 if it will never come, 504 if it takes too long.
    */
   reach(version: string, signal: AbortSignal | undefined): Soon<void>;
   /** The same collection in the storage behind, at a version; default: its newest. Absent: there is no such storage. */

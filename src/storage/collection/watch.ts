@@ -125,10 +125,7 @@ export class CollectionWatch<T extends KubernetesObject>
     return this.lost;
   }
 
-  /**
-   * Makes it deliver the current version once it has read everything up to it: only if the version is new, or, with `any`, in any
-   * case.
-   */
+  /** Makes it deliver the current version once it has read everything up to it, if the version is new, or if `any`. */
   bookmark(any: boolean = false): void {
     if (this.stopped) return;
     const { progress } = this.host;
@@ -172,8 +169,7 @@ export class CollectionWatch<T extends KubernetesObject>
   }
 
   /**
-   * Whether the log has dropped what would come next. A stopped watch is lost only if something is left between `place` and
-   * `until`.
+   * Whether the log has dropped what would come next. If it is stopped, only if something is left between `place` and `until`.
    */
   private get isLost(): boolean {
     this.view.trim(this.host.start);

@@ -24,8 +24,7 @@ import type { CollectionWatch, Progress, WatchHost } from './watch.ts';
 /** The last BOOKMARK comes this long before a watch ends. */
 const BEFORE_END_MS = 2_000;
 /**
- * The most that a watch is called late: those that are due within this time are called together. Upstream:
- * `watcherBookmarkTimeBuckets`.
+ * The most that a watch is called late: those due within this time are called together. Upstream: `watcherBookmarkTimeBuckets`.
  */
 const GRAIN_MS = 250;
 

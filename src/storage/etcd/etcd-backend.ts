@@ -127,10 +127,7 @@ export class EtcdBackend implements Backend, EtcdCalls {
     return `${(await this.head({ what, signal })).revision}`;
   }
 
-  /**
-   * Rejects if an alarm keeps etcd from accepting writes: it is full (NOSPACE), or damaged (CORRUPT). Every member knows its
-   * alarms.
-   */
+  /** Rejects if an alarm stops all writes: etcd is full (NOSPACE), or damaged (CORRUPT). Every member knows the alarms. */
   async checkHealth(): Promise<void> {
     const what = 'read the alarms';
     this.check(undefined);

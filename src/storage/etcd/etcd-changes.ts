@@ -65,9 +65,7 @@ export interface EtcdCalls {
   left(changes: object): void;
 }
 
-/**
- * A change that etcd still has if its data is the same. The key is a copy, so that it does not keep a whole response in memory.
- */
+/** A change that etcd still has if its data is the same. The key is a copy, so as not to keep a whole response in memory. */
 interface KnownChange {
   readonly key: Uint8Array;
   readonly revision: bigint;

@@ -220,9 +220,7 @@ export class Writer implements ListSource<KubernetesObject> {
     return this.#unsafe.length > 0 ? this.#safe : undefined;
   }
 
-  /**
-   * Resolves with a refusal once the writes that it depends on are safe: a write that could still be lost must not be revealed.
-   */
+  /** Resolves with a refusal once the writes that it depends on are safe: one that may still be lost must not be revealed. */
   async sure<E>(refusal: E): Promise<E> {
     await this.safe()?.catch(() => this.#checkWritable());
     return refusal;

@@ -1,7 +1,4 @@
-/**
- * The entry point `watchmux/sqlite`: a storage whose objects are in a SQLite file. For Node 22.13 and newer, without
- * dependencies.
- */
+/** The entry point `watchmux/sqlite`: a storage in a SQLite file. For Node 22.13 and newer, without dependencies. */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
@@ -24,9 +21,7 @@ export interface SqliteStorageOptions<T extends KubernetesObject = KubernetesObj
   readonly synchronous?: 'FULL' | 'NORMAL' | undefined;
   /** How often watches look for other processes' writes, in ms; default 50. */
   readonly pollMs?: number | undefined;
-  /**
-   * How long a request may wait for other processes that have locked the file, in ms; then it is refused with 429. Default 5,000.
-   */
+  /** How long a request may wait for other processes' locks on the file, in ms; then it is refused with 429. Default 5,000. */
   readonly busyTimeoutMs?: number | undefined;
   /** How many past changes are kept, so that watches can resume and lists can be read at a version; default 100,000. */
   readonly maxHistoryItems?: number | undefined;
@@ -44,10 +39,7 @@ export interface SqliteStorageOptions<T extends KubernetesObject = KubernetesObj
   readonly now?: (() => number) | undefined;
   /** For the jitter of delays; default `Math.random`. */
   readonly random?: (() => number) | undefined;
-  /**
-   * Called with errors thrown by functions in `fields`, in which case the object is not selected. Default: `console.error`, once
-   * per kind.
-   */
+  /** Called with errors of functions in `fields`; the object is then not selected. Default: `console.error`, once per kind. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 

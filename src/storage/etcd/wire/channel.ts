@@ -188,9 +188,7 @@ export class Channel {
     return isWrite ? leftMs : Math.ceil(leftMs / this.#connections.length);
   }
 
-  /**
-   * Does what a session needs before its first request. Returns the failure, if any: then the request itself was not sent.
-   */
+  /** Does what a session needs before its first request. Returns the failure, if any: then the request was not sent. */
   async #prepare(
     connection: Connection,
     ask: (path: string, body: Uint8Array) => Promise<Outcome>,
