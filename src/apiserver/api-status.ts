@@ -170,7 +170,7 @@ export function unfinished(error: unknown): unknown {
 /** 500. The cause is for the server's operator, not for its clients. */
 const INTERNAL: Status = toStatus({ code: 500, reason: 'InternalError', message: 'Internal error occurred' });
 
-/** 500: a stored object is not valid, and its owner has to be told. Upstream: `NewInternalError`. */
+/** 500: a stored object is invalid, and its owner must be told. Upstream: `NewInternalError`. */
 export function internalFault(message: string): WatchError {
   return refused(500, 'InternalError', `Internal error occurred: ${message}`, { causes: [{ message } as StatusCause] });
 }

@@ -36,7 +36,7 @@ const OF_CONTENT = 'kubernetes';
 const specOf = (object: KubernetesObject): { readonly finalizers?: readonly string[] } =>
   (object as { spec?: { readonly finalizers?: readonly string[] } }).spec ?? {};
 
-/** The object that is to be created. */
+/** The object to create. */
 interface About {
   readonly info: ResourceInfo;
   readonly name: string;
@@ -51,7 +51,7 @@ interface Confirmation {
 /** What the namespaces need from their server. */
 interface NamespacesDeps extends BackgroundDeps {
   readonly catalog: Catalog;
-  /** All of it. */
+  /** The whole storage, not a scope of it. */
   readonly storage: Storage;
   readonly contextOf: (info: ResourceInfo) => ResourceContext;
 }

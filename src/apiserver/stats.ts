@@ -105,7 +105,7 @@ export function toCacheStats({ error, ...stats }: CacherStats): CacheStats {
 interface MoreFigures {
   readonly requestsByVerb: Readonly<Record<string, number>>;
   readonly durationsByVerb: Readonly<Record<string, Histogram>>;
-  /** Undefined: nobody has asked yet. */
+  /** Undefined until somebody asks. */
   readonly health: KnownHealth | undefined;
 }
 

@@ -2,7 +2,7 @@
  * Deletions that outlive their requests: those of objects that contain others, in each of the servers that share a storage.
  * Namespaces contain objects; definitions contain those of their kind.
  *
- *     list, watch ---> Terminating, and nobody else holds it ---> after a second or two: finish ---> gone
+ *     list, watch ---> Terminating, and no other finalizer ---> after a second or two: finish ---> gone
  *                        '- an object of it is gone (hurry): finish now -^        '- not yet: again, later and later
  *
  * The server that was asked to delete a namespace does so while it answers; most of the time the namespace is gone before another

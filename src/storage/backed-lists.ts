@@ -44,7 +44,7 @@ const MAX_PART = 10_000;
 /** How often a list is started if its revision is compacted in the meantime. */
 const MAX_ATTEMPTS = 3;
 
-/** What is to be read. */
+/** What to read. */
 export interface PartOptions {
   readonly prefix: string;
   readonly plan: ListPlan;

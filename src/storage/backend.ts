@@ -58,7 +58,7 @@ export interface Change<T> {
   load?(signal?: AbortSignal): Promise<void> | undefined;
 }
 
-/** What {@link Changes} deliver at once. */
+/** What {@link Changes} deliver at a time. */
 export interface ChangeBatch<T> {
   /** In order, and complete: no more changes of the last one's revision follow. */
   readonly changes: readonly Change<T>[];

@@ -2,7 +2,7 @@
 class Callbacks extends Set<(reason: unknown) => void> {
   handleEvent({ target }: Event): void {
     const signal = target as AbortSignal;
-    for (const callback of this) callback(signal.reason); // one that leaves meanwhile is not called
+    for (const callback of this) callback(signal.reason); // one that leaves in the meantime is not called
     this.clear();
     signal.removeEventListener('abort', this);
   }

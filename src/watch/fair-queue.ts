@@ -212,7 +212,7 @@ export class FairQueue {
 
 /** Says when work may go on. */
 export interface Pace {
-  /** Before work that cannot be cut: resolves when it is its turn; undefined: it is now. */
+  /** Call it before work that cannot be divided: resolves when it is its turn; undefined if it is now. */
   turn(): Promise<void> | undefined;
   /** Call it every few hundred steps of work: resolves when it may go on; undefined if it may now. */
   pause(): Promise<void> | undefined;

@@ -97,7 +97,7 @@ const COLUMNS: readonly PrinterColumn<Crd>[] = [
 /** What the definitions need from their server. */
 interface DefinitionsDeps extends BackgroundDeps {
   readonly catalog: Catalog;
-  /** All of it. */
+  /** The whole storage, not a scope of it. */
   readonly storage: Storage;
   readonly contextOf: (info: ResourceInfo) => ResourceContext;
   readonly now: () => number;
@@ -300,7 +300,7 @@ export class Definitions {
     }
   }
 
-  /** Goes on with the deletion of a definition. Resolves to whether it is gone, or is no longer ours to delete. */
+  /** Continues the deletion of a definition. Resolves to whether it is gone, or no longer ours to delete. */
   private async finish(name: string, uid: string | undefined, signal: AbortSignal): Promise<boolean> {
     const context = this.deps.contextOf(this.info as ResourceInfo);
     const { storage } = context;

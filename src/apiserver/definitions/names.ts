@@ -20,7 +20,7 @@ interface Surroundings {
   readonly isAgain?: boolean;
 }
 
-/** The definition with another status; undefined: it has the right one. */
+/** The definition with a new status; undefined if its status is right. */
 export function decided(crd: Crd, around: Surroundings): Crd | undefined {
   if (crd.metadata?.deletionTimestamp !== undefined) return undefined;
   const { spec, status } = crd;
@@ -131,7 +131,7 @@ function accepted(wanted: CrdNames, own: CrdNames, { resources, kinds }: Used): 
   return { names, ...(conflict && { conflict }) };
 }
 
-/** Whether names are the same. An empty list is none. */
+/** Whether names are equal. An empty list equals a missing one. */
 function isSame(one: CrdNames, other: CrdNames): boolean {
   const text = ({ plural, singular = '', shortNames = [], kind, listKind = '', categories = [] }: CrdNames): string =>
     JSON.stringify([plural, singular, shortNames, kind, listKind, categories]);

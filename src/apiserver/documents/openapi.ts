@@ -160,7 +160,7 @@ function varint(value: number): number[] {
 
 /**
  * OpenAPI v2, for kubectl before 1.24, which reads only this, in protobuf, and creates no object without it. The document has the
- * schemas, by which that kubectl checks what it sends and explains kinds. Its only paths are the PATCH of each kind, where
+ * schemas, with which that kubectl checks what it sends and explains kinds. Its only paths are the PATCH of each kind, where
  * kubectl looks for dry runs; kubectl up to 1.26 also looks for `fieldValidation` there.
  *
  * A kind without a schema is an object that may have any fields, so that none is unknown.

@@ -15,7 +15,7 @@ export const text = (description: string): JsonSchema => ({ description, type: '
 /** The part of a kind that appears in OpenAPI documents. */
 export type DocumentedKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'preserveUnknownFields'>;
 
-/** The same of a resource. */
+/** The same for a resource. */
 export type Documented = DocumentedKind &
   Pick<ResourceDefinition, 'plural' | 'listKind' | 'namespaced'> &
   Pick<Rows, 'subresources'> & {

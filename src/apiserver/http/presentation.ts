@@ -36,7 +36,7 @@ import { yamlOf } from './yaml-writer.ts';
 const utf8 = new TextEncoder();
 const toBytes = (value: unknown): Uint8Array => utf8.encode(JSON.stringify(value));
 
-/** The same in pieces. */
+/** The bytes of a value, in pieces. */
 function* writingBytes(value: unknown): Work<Uint8Array> {
   return utf8.encode(yield* stringifying(value));
 }
@@ -195,7 +195,7 @@ function* paused<R>(work: Work<R>): Generator<Uint8Array, R> {
   }
 }
 
-/** The `apiVersion` and `kind` that items of built-in lists are stored without. */
+/** The `apiVersion` and `kind`, which items of built-in lists omit. */
 function startOf({ apiVersion, kind }: ResourceInfo): Uint8Array {
   const text = `${JSON.stringify({ apiVersion, kind }).slice(0, -1)},`;
   const known = starts.get(text) ?? utf8.encode(text);

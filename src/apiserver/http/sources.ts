@@ -38,7 +38,7 @@ type StorageEvents = readonly StorageEvent<KubernetesObject>[];
 const NOTHING: StorageEvents = [];
 
 /**
- * The events of a watch: all that are there at once, in slices.
+ * The events of a watch: all that are available at a time, in slices.
  *
  *     nothing there: wait --event--> sent within the turn --> the next turn: all that have come since, in one slice --> wait
  *

@@ -49,7 +49,7 @@ export interface Shape {
   readonly finish?: ((object: Record<string, unknown>) => Record<string, unknown> | Work<Record<string, unknown>>) | undefined;
   /** Turns a protobuf message into its value, if that is not the object with these fields. */
   readonly fromMessage?: ((message: Record<string, unknown>) => unknown) | undefined;
-  /** The field that a JSON value stands for, if it is not the object with these fields; undefined: it is left out. */
+  /** The field that a JSON value stands for, if it is not the object with these fields; undefined: omit it. */
   readonly memberOf?: ((value: unknown) => string | undefined) | undefined;
   /** Whether it has one manager as a whole. Upstream: `structType=atomic`. */
   readonly isAtomic?: boolean | undefined;

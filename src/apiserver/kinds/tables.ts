@@ -232,7 +232,7 @@ const EVENT: Shape = shape('Event is a report of something that has happened to 
   deprecatedCount: [15, 'int32', '', 'How often it has happened, in old reports.'],
 });
 
-/** Of a list or watch. `authorize` is asked about all of it. */
+/** The selector of a list or watch. `authorize` is asked about the whole list or watch. */
 const selected = (number: number, description: string): Row =>
   part([number, '?'], description, {
     rawSelector: [1, 'string', '', 'As in the URL.'],
@@ -301,11 +301,11 @@ const SUBJECT_REVIEW: Shape = shape('SelfSubjectReview asks who the asker is.', 
 });
 
 /**
- * The fields of a CustomResourceDefinition: what is sent in protobuf, as the typed client of apiextensions does, what JSON may contain,
- * and what of a definition is stored. Answers are JSON, which that client accepts, too.
+ * The fields of a CustomResourceDefinition: what is sent in protobuf, as by the typed client of apiextensions, what JSON may
+ * contain, and what is stored of a definition. Answers are JSON, which that client accepts, too.
  *
- * A schema contains schemas, which its own rows name, and three of its members are one thing or another in JSON, for which protobuf has
- * a message each.
+ * A schema contains schemas, so its rows refer to itself, and three of its members may have different types in JSON, for each of
+ * which protobuf has a message.
  */
 const SCHEMA: Shape = { ...shape('A structural schema.', {}), schema: OPEN_OBJECT };
 const SCHEMA_OR_LIST: Shape = either(
@@ -500,7 +500,7 @@ export function builtInSchema(kind: NamedKind): JsonSchema | undefined {
   return known;
 }
 
-/** What was sent as an object of a built-in kind, as its table has it. Anything else is left as it is. Throws 400. */
+/** Reads a sent object of a built-in kind according to its table. Objects of other kinds are left as they are. Throws 400. */
 export function* typed(of: NamedKind & { readonly apiVersion: string }, sent: unknown): Work<unknown> {
   const fields = messageOf(of);
   if (fields === undefined || !isRecord(sent)) return sent;

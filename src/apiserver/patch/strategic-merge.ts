@@ -2,9 +2,9 @@
  * Kubernetes' strategic merge patch: a merge patch with directives, which also merges lists if the kind says so. kubectl sends it
  * for the kinds that it knows, such as ConfigMap and Namespace. Upstream: `strategicpatch`.
  *
- *     finalizers: ['b']                        added to those that are there: a set
+ *     finalizers: ['b']                        added to the existing ones: a set
  *     $deleteFromPrimitiveList/finalizers: ['a']   taken out of that set
- *     $setElementOrder/finalizers: ['c', 'b']  the order that they are to have
+ *     $setElementOrder/finalizers: ['c', 'b']  the order that they should have
  *     ownerReferences: [{ uid, ... }]          merged with the one of the same uid; { uid, $patch: 'delete' } removes it
  *     $patch: 'replace' | 'delete' | 'merge'   of an object: replace it, empty it, merge
  *     $retainKeys: ['type']                    of an object: remove all other members
@@ -218,7 +218,7 @@ function* positions(list: readonly unknown[], idOf: (item: unknown) => unknown):
 
 /**
  * Puts the elements that the order names into that order, and elements that only the server has next to their old neighbours:
- * they stay before those that they preceded before. `was`: their old positions. Upstream: `normalizeElementOrder`.
+ * they stay before those that they preceded. `was`: their old positions. Upstream: `normalizeElementOrder`.
  */
 function* inOrder(
   merged: readonly unknown[],

@@ -51,7 +51,7 @@ const ANY: KnownFields = { members: new Map(), patterns: [], others: undefined, 
 /** The tables of built-in kinds, which may contain themselves. */
 const ofShapes: Map<Shape, KnownFields> = new Map();
 
-/** The same of a table. */
+/** The same for a table. */
 function knownOfShape(shape: Shape): KnownFields {
   const known = ofShapes.get(shape);
   if (known !== undefined) return known;
@@ -113,7 +113,7 @@ function isAny({ members, patterns, others, items }: KnownFields): boolean {
   return [others, items, ...named].every((each) => each === ANY);
 }
 
-/** A schema, and the schemas of which it is composed. A value that is not a schema knows anything. */
+/** A schema, and the schemas of which it is composed. A value that is not a schema admits anything. */
 function partsOf(schema: unknown): Json[] {
   if (!isRecord(schema)) return [];
   const { $ref, ...own } = schema;
@@ -294,7 +294,7 @@ const NO_FAULTS: FieldFaults = { texts: [], more: 0 };
 /** What is wrong with fields, with which, and with how many more. */
 type Found = readonly [what: string, paths?: readonly string[] | undefined, more?: number | undefined];
 
-/** The fields that a kind does not know. Those that it does not preserve are those that are removed. */
+/** The unknown fields of an object. If its kind does not preserve unknown fields, these are the removed ones. */
 function* unknownOf(kind: SeenKind, known: KnownFields, object: object, before?: object): Work<FieldPaths> {
   const found = yield* unknownFields(known, object, before);
   if (kind.schema !== undefined && kind.preserveUnknownFields === false) {

@@ -19,7 +19,7 @@ import { clausesOf, misformatted, REFUSALS } from './rule-text.ts';
 import { type Cel, type CelEnvironment, compiled, FORMATS, isFunction, loadCel, type Node, namesIn } from './rules.ts';
 import { inside } from './structural.ts';
 
-/** Nobody reads more. */
+/** The most causes that are reported. */
 const MAX_CAUSES = 100;
 /** The most object types for the rules of one place, and for all of a schema; beyond that, nothing deeper is checked. */
 const MAX_TYPES_OF_PLACE = 100;

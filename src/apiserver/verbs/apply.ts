@@ -2,7 +2,7 @@
  * Server-side apply: a configuration says which fields its manager wants, and the rest is left alone. A missing object is
  * created.
  *
- *     config ---> update with what the FieldManager makes of it --- 404 ---> create with what it makes of nothing
+ *     config ---> update with the FieldManager's result --- 404 -----------> create with its result for no object
  *                    ^                                                         |
  *                    '---------------------- 409, it exists by now ------------'
  */

@@ -4,7 +4,7 @@
  *
  *     create, update, patch ---> tracked? --- no ---> none: an object without managers costs nothing
  *                                   | yes
- *     apply ------------------> FieldManager ---> managedFields ---> the same but for times? then nothing is written
+ *     apply ------------------> FieldManager ---> managedFields ---> the same except for times? then nothing is written
  *
  * - Tracking begins when an object is created by a named manager, or is applied; from then on, every write of it is tracked.
  *   Other objects have no managers. Upstream: `skipNonAppliedManager`.
@@ -72,7 +72,7 @@ function toManager(userAgent: string): string {
   return name;
 }
 
-/** What a write is about. */
+/** A write. */
 interface Written {
   /** The object before; undefined: it is created. */
   readonly live: Mutable | undefined;
@@ -89,7 +89,7 @@ interface Written {
 const entriesOf = (object: unknown): Entries | undefined | null =>
   (object as { metadata?: { managedFields?: Entries | null } | null } | undefined)?.metadata?.managedFields;
 
-/** The managed fields of an object after a write; undefined: none. */
+/** The managed fields of an object after a write; undefined if there are none. */
 export function* managedFieldsAfter(context: ResourceContext, written: Written): Work<Entries | undefined> {
   const { live, object, row, writer } = written;
   if (written.applied) return objectEntries(context, live, { entries: entriesOf(written.sent) ?? [], row });
@@ -116,7 +116,7 @@ function by({ info, now }: ResourceContext, row: Subresource, writer: Writer | u
   return { manager, subresource: row.name, apiVersion: (row.kind ?? info).apiVersion, time: timestamp(now()) };
 }
 
-/** What an apply is about. */
+/** An apply. */
 export interface Applying {
   readonly config: unknown;
   readonly row: Subresource;

@@ -76,7 +76,7 @@ export class Router<T extends KubernetesObject> {
     if (values?.size === 0) this.#byField.delete(pin.field);
   }
 
-  /** Forgets all views, and what it knows of objects. */
+  /** Forgets all views, and what it knows about objects. */
   clear(): void {
     this.#byField.clear();
     for (const [prefix, part] of this.#byPrefix) {

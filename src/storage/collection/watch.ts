@@ -60,7 +60,7 @@ interface Opening<T extends KubernetesObject> {
   readonly mark: BookmarkEvent | undefined;
 }
 
-/** The BOOKMARKs that are to be delivered. */
+/** The BOOKMARKs to deliver. */
 interface DueBookmarks {
   readonly first: Progress;
   /** The last one that was requested after that. */

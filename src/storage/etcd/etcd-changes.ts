@@ -387,7 +387,7 @@ export class WatchCursor {
     return this.#revision;
   }
 
-  /** Returns the revision to resume at: what comes next begins there. */
+  /** Returns the revision to resume at, where the next events begin. */
   resume(): bigint {
     this.#again = this.#partial.length;
     return this.#revision + 1n;
