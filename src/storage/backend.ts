@@ -62,7 +62,7 @@ export interface Change<T> {
 export interface ChangeBatch<T> {
   /** In order, and complete: no more changes of the last one's revision follow. */
   readonly changes: readonly Change<T>[];
-  /** With this batch, everything up to this revision has been delivered. Present if requested, and perhaps now and then. */
+  /** With this batch, everything up to this revision has been delivered. Present if requested, and perhaps at other times. */
   readonly progress?: string | undefined;
 }
 
