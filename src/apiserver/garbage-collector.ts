@@ -293,7 +293,7 @@ export class GarbageCollector {
   }
 
   /**
-   * Deletes an object as it was read. If it has changed since, but its owners have not, it is deleted all the same. Upstream:
+   * Deletes an object as it was read. If it has changed since, but not its owners, it goes all the same. Upstream:
    * `deleteObject`.
    */
   private async remove({ context, place, object }: Found, propagation: DeleteOptions['propagation']): Promise<void> {

@@ -149,8 +149,7 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly authorize?: Authorize<I> | undefined;
   /**
    * Called before every write, including dry runs: `mutate` may change what is written, `validate` may refuse it. Default: no
-   * hooks. A definition's own `validate` says what its objects must look like; these hooks also see who writes, and the stored
-   * object.
+   * hooks. A definition's own `validate` says what its objects must look like; hooks also see the writer and the stored object.
    */
   readonly admission?: AdmissionHooks<I> | undefined;
   /** Origins whose web pages may connect, as for a hub; default: only this host's own. */

@@ -3,10 +3,8 @@
  *
  *     <group or core>/<plural>/<namespace>/<name>
  *
- * - At the start: objects of another kind, scope or version than the definitions say would be served as something that they are
- *   not.
- * - When a namespace is deleted: it may have objects of kinds that this server does not know, but another one on the same storage
- *   does.
+ * - At the start: objects of another kind, scope or version than defined would be served as what they are not.
+ * - When a namespace is deleted: it may have objects of kinds that only another server on the same storage knows.
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import type { Storage } from '../storage/storage.ts';

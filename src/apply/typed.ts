@@ -8,8 +8,7 @@
  * Invariants
  * - Values are not changed; results share unchanged parts with them, so that comparing a merge with its sources costs only what
  *   the merge has changed.
- * - List items are found by their elements, so everything takes time proportional to the size of the values; and it runs in
- *   pieces.
+ * - List items are found by their elements, so everything takes time proportional to the values' size; and it runs in pieces.
  */
 
 import { comparing, put } from '../storage/json.ts';

@@ -11,10 +11,7 @@ export interface FieldTerm {
   readonly value: string;
 }
 
-/**
- * What all terms of one field require: a value that it must have, and values that it must not have. If two different values are
- * required, none fits.
- */
+/** What all terms of one field say: a value that it must have, and others that it must not. If two are required, none fits. */
 export interface FieldRule {
   readonly field: string;
   readonly wanted: ReadonlySet<string>;

@@ -328,8 +328,7 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
 }
 
 /**
- * A storage whose objects are in a backend. See `Storage` for what it promises, and `Backend` for what the backend has to
- * promise.
+ * A storage whose objects are in a backend. See `Storage` for what it promises, and `Backend` for what it requires.
  *
  *     class MyStorage extends BackedStorage { constructor() { super(new MyBackend()); } }
  */

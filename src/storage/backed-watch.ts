@@ -5,7 +5,7 @@
  *     [ parts of the list at 7 ] ---> BOOKMARK 7 ---> changes after 7, BOOKMARKs of progress ---> ERROR, or stop
  *
  * For a watch with a selector, a change means that an object enters, changes, leaves, or none of these. To decide, it needs the
- * previous object. A consumer that keeps the state can supply it: then the backend need not read it for every change, nor still
+ * previous object. A consumer that keeps the state can supply it: then the backend need not read it for every change, or even
  * have it.
  *
  *     delivered, and taken by the consumer      delivered since its last wait     the next change

@@ -1,7 +1,7 @@
 /**
  * The port under a storage: it keeps bytes by key, with one revision for all. Etcd and SQLite are backends; `BackedStorage` turns
- * one into a `Storage`. Selectors, pages, retries and events are handled there; whatever is specific to one product is behind
- * this port.
+ * one into a `Storage`. Selectors, pages, retries and events are handled there; what is specific to a product is behind this
+ * port.
  *
  *     txn: compare, then put or delete ---> [ revision 7 | 8 | 9 ... ] ---> get, range: the state at a revision
  *                                                                  '------> changesAfter: every change, with its key, in order
@@ -143,8 +143,7 @@ export interface Txn<T extends KubernetesObject> extends RequestOptions {
   /** The expected version of the current object; `0` for none. */
   readonly expected: string;
   /**
-   * The object to put; absent: delete. A deletion that expects nothing, and finds nothing, succeeds, writes nothing, and has the
-   * newest revision.
+   * The object to put; absent: delete. One that expects and finds nothing succeeds, at the newest revision, and writes nothing.
    */
   readonly put?: Draft<T> | undefined;
   /** The object expires after this many seconds, or a little later; 0: never, even if the previous one did. */

@@ -212,10 +212,7 @@ class Writer {
   }
 }
 
-/**
- * Whether two JSON values are the same, regardless of the order of members, and except for the members named in `but`. Undefined
- * is not a member.
- */
+/** Whether two JSON values are the same, in any order of members, and except for those in `but`. Undefined is not a member. */
 export function* comparing(one: unknown, other: unknown, but: readonly string[] = NOTHING): Work<boolean> {
   const pairs: object[] = [];
   let steps = 0;

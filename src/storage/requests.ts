@@ -86,8 +86,7 @@ export interface ListPlan {
 /**
  * Decides what a list reads. Upstream: `ValidateListOptions` of storage.
  *
- * @throws {WatchError} REFUSED with code 400 for a version, match or `continue` that is invalid, or cannot be combined with the
- * others.
+ * @throws {WatchError} REFUSED with code 400 for a version, match or `continue` that is invalid, or does not fit the others.
  */
 export function planList({ resourceVersion, resourceVersionMatch, limit = 0, continue: token }: ListOptions): ListPlan {
   const version = parseVersion(resourceVersion);

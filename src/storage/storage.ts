@@ -8,8 +8,7 @@
  * One storage has one revision, a decimal number that grows with every write, for all of its keys. `scope` is the part whose keys
  * begin with a prefix: a resource, or a namespace of it. One scope does not show another's objects, but both share the revision.
  *
- * What an implementer promises, in addition to the promises of a `ListWatcher`; `STORAGE_CONTRACT` of `watchmux/testing` checks
- * it:
+ * What an implementer promises, besides the promises of a `ListWatcher`; `STORAGE_CONTRACT` of `watchmux/testing` checks it:
  * - A write is one step: it happens completely, at a revision that no other write has, or its promise rejects and nothing
  *   happens. Only if the connection broke before the answer came may it have happened anyway; the error then says so (code
  *   TIMEOUT, or that of the transport).

@@ -9,8 +9,7 @@
  *        '---- every later use: the same bytes ----------^
  *
  * Bytes are dropped with their object, or earlier, when nobody is likely to need them: they take as much memory again as the
- * object, and are made again in two microseconds per KB. Objects must not be changed after their first use; a change would not
- * show.
+ * object, and are made again in two microseconds per KB. Do not change objects after their first use; it would not show.
  */
 import { type KubernetesObject, versionOf } from '../cache/object.ts';
 import { invalid, isRecord, type WatchError } from '../watch/errors.ts';

@@ -217,8 +217,7 @@ export interface Pace {
   /** Call it every few hundred steps of work: resolves when it may go on; undefined if it may now. */
   pause(): Promise<void> | undefined;
   /**
-   * Call it before work on something large: resolves when few enough others of its client are being processed; undefined if it
-   * may begin now.
+   * Call it before work on something large: resolves when few enough others of its client are being processed; undefined: now.
    */
   heavy?(signal: AbortSignal): Promise<void> | undefined;
 }

@@ -49,7 +49,7 @@ export class Hooks {
     try {
       if ((await authorize(verb, resource, namespace, name, identity)) === true) return;
     } catch (error) {
-      // A refusal is meant for the client. Any other WatchError comes from a request that the hook made, and is not this server's
+      // A refusal is meant for the client. Any other WatchError comes from a request of the hook, and is not this server's
       // answer.
       if (!isWatchError(error) || hasCode(error, 401) || hasCode(error, 403)) throw error;
       throw new Error(`authorize failed: ${error.message}`, { cause: error });

@@ -218,8 +218,7 @@ export async function serveNode(deps: HostDeps, request: IncomingMessage, respon
   if (watches) claimConnection(response, deps.cutEarly);
   const client = new Presence();
   const forget = onGone(request, response, () => client.leave());
-  // Slow middleware may pass on a request that has already closed, which is not signalled again: reading its body would never
-  // end.
+  // Slow middleware may pass on a request that has closed, which is not signalled again: reading its body would never end.
   if (isOver(request, response)) client.leave();
   const asked = new NodeRequest(request, client, response);
   const answer = await deps.answer(asked);

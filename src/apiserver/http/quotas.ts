@@ -33,8 +33,7 @@ export class Heavy {
   private readonly lines: Map<string, Line> = new Map();
 
   /**
-   * Resolves when the next one may begin; undefined if it may begin now. Rejects with the signal's reason. Call `leave` once for
-   * each that began.
+   * Resolves when one more may begin; undefined: now. Rejects with the signal's reason. Call `leave` once for each that began.
    */
   enter(whose: OnBehalf, signal: AbortSignal): Promise<void> | undefined {
     const key = keyOf(whose);

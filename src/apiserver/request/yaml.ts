@@ -6,8 +6,7 @@
  *               in pieces,  limited in depth       each composed alone, then the large ones     as JSON would have it
  *
  * - The limits are those of JSON: depth, parts, members of an object. An alias counts as what it refers to.
- * - Whatever precedes or follows a value, such as comments, is limited, too, as it is read in one go. So is a string that has to
- *   be unfolded or unescaped.
+ * - What is read in one go is limited, too: comments and the like around a value, and strings to unfold or unescape.
  */
 import type { Composer, CST, Node } from 'yaml';
 import { put } from '../../storage/json.ts';

@@ -1,6 +1,5 @@
 /**
- * What is wrong with the rules of a definition, before any object is checked: a rule that could only fail is refused when it is
- * written.
+ * What is wrong with the rules of a definition, before objects are checked: a rule that can only fail is refused at once.
  *
  *     schema of a place ---> RuleTypes: what `self` and `oldSelf` are ---> checks of expressions ---> causes, in upstream's words
  *

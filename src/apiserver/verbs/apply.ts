@@ -1,6 +1,5 @@
 /**
- * Server-side apply: a configuration says which fields its manager wants, and the rest is left alone. A missing object is
- * created.
+ * Server-side apply: a configuration has the fields that its manager wants; others are left alone. A missing object is created.
  *
  *     config ---> update with the FieldManager's result --- 404 -----------> create with its result for no object
  *                    ^                                                         |

@@ -195,8 +195,7 @@ function* prepareUpdate(
   const next = known === managedFields ? same : withMeta(same, { managedFields });
   const causes = [...baseCauses(info, merged.metadata), ...updateCauses(merged.metadata, old.metadata, next.metadata)];
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
-  // An object that is stored in an earlier version of the kind, or lacks a default, is written again, as upstream: this is how
-  // objects are migrated.
+  // Stored in an earlier version, or without a default, it is written again, as upstream: so objects are migrated.
   if (isStored && isSame && causes.length === 0 && (yield* comparing(others(same), others(old)))) return current as Mutable;
   const checked = yield* check(context, next, { causes, old, part: row.name });
   return checked?.then(() => next) ?? next;

@@ -9,8 +9,7 @@
  * | a version, with `Exact`, or with `limit` and no match | the state as it was at that version; from elsewhere if it is gone |
  * | `continue` | the same at the version of the first page; 410 with another `continue` if that is gone everywhere |
  *
- * A list is read in pieces from a copy of the state, which costs next to nothing. A past state is made by undoing changes of the
- * log.
+ * A list is read in pieces from a copy of the state, which costs next to nothing. Undoing changes of the log makes a past one.
  */
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -48,8 +47,8 @@ export interface ListSource<T extends KubernetesObject> {
   /** Waits until requests can be answered. Throws, or rejects, if they cannot. */
   ready(signal: AbortSignal | undefined): Soon<void>;
   /**
-   * Waits until the state has everything written before this call. Resolves to its version by then, or a slightly older one. 504
-   * if that takes too long.
+   * Waits until the state has everything written before this call. Resolves to its version, or a slightly older one. 504 if it
+   * takes too long.
    */
   newest(signal: AbortSignal | undefined): Soon<string>;
   /**

@@ -1,6 +1,5 @@
 /**
- * The changes of a range, over as many Watch calls to etcd as it takes: after a cut, it resumes where the last call ended, at any
- * member.
+ * The changes of a range, over as many Watch calls as it takes: after a cut, it resumes where the last one ended, at any member.
  *
  *     connect ---> read ---> read ---> cut ---> wait ---> connect ---> read ...
  *        '-- 1. ask etcd as a whole for its revision and term

@@ -108,10 +108,7 @@ export interface JournalRecord {
   readonly key: string;
   /** The object's JSON in UTF-8, with its version; undefined if it was deleted. Do not modify it. */
   readonly json: Uint8Array | undefined;
-  /**
-   * Call it before you read the JSON: it encodes a large object in pieces. If it returns undefined, or is missing, there is
-   * nothing to wait for.
-   */
+  /** Call it before you read the JSON: encodes a large object in pieces. Undefined, or no such method: nothing to await. */
   load?(): Promise<void> | undefined;
   /** The object expires after this long from now, in milliseconds. */
   readonly ttlMs?: number | undefined;

@@ -15,8 +15,7 @@
  *         leaves out revisions (life.ts)'
  *
  * Invariants
- * - Unsafe writes have the revisions after the collection's version, in order. Each revision is that of one write, or begins a
- *   life.
+ * - Unsafe writes have the revisions after the collection's version, in order. Each is that of one write, or begins a life.
  * - Gaps between revisions are never forgotten: readers of this storage may keep older states than it does.
  */
 
@@ -52,8 +51,8 @@ import {
 
 /**
  * The JSON of the last writes is kept, for the journal and for watches that are up to date. Later, it is made again when it is
- * needed, and kept from then on: most objects are written more often than they are listed, and JSON takes as much memory as the
- * object.
+ * needed, and kept from then on: most objects are written more often than they are listed, and JSON takes as much memory as they
+ * do.
  */
 const MAX_RECENT_BYTES = 4 * 2 ** 20;
 

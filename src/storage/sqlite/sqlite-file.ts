@@ -7,8 +7,7 @@
  *     state     the newest revision, and the oldest state that can still be read
  *
  * A process that finds that no other has the file open begins a new life of it, as the file may be a copy. It finds out by
- * changing the journal mode, which SQLite then allows. Two processes that open it at the same time may both begin one, which does
- * no harm.
+ * changing the journal mode, which SQLite then allows. If two open it at the same time, both may begin one, which does no harm.
  */
 
 import { closeSync, openSync } from 'node:fs';

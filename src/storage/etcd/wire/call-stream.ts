@@ -44,8 +44,7 @@ export class FrameReader {
   /**
    * The next message, if it is complete.
    *
-   * @throws {WatchError} FRAME_TOO_LARGE if it is longer than allowed, INVALID_FRAME if it is compressed, although that was not
-   * requested.
+   * @throws {WatchError} FRAME_TOO_LARGE if it is longer than allowed, INVALID_FRAME if it is compressed, unrequested.
    */
   read(): Uint8Array | undefined {
     if (this.#wanted === 0 && !this.#readHead()) return undefined;

@@ -311,8 +311,7 @@ export function writeRange({ key, end, limit = 0, revision = 0n, serializable, k
  */
 export function writeGuarded({ key, expected, put }: GuardedWrite): Uint8Array {
   const named = sizeOfBytes(key.length);
-  // A comparison with EQUAL, which is 0. The member of a `oneof` should be written even if it is 0, but etcd reads a missing one
-  // as 0.
+  // A comparison with EQUAL, which is 0. A `oneof`'s member is written even if 0, but etcd reads a missing one as 0.
   const guard = sizeOfInt64(MOD) + named + sizeOfInt64(expected);
   const inner = named + (put ? sizeOfValue(put.value) + sizeOfInt64(put.lease) : 0);
   const operation = sizeOfBytes(inner);
