@@ -394,7 +394,11 @@ describe('get and list', () => {
     ['/apis/example.com/v1/orders?fieldSelector=spec.other%3D1', 400, 'field label not supported: spec.other'],
     ['/apis/example.com/v1/orders?labelSelector=a+in', 400, 'label selector'],
     ['/apis/example.com/v1/orders?resourceVersion=x', 400, 'resourceVersion'],
-    ['/apis/example.com/v1/orders?resourceVersion=99999&resourceVersionMatch=NotOlderThan', 410, 'was not issued by this storage'],
+    [
+      '/apis/example.com/v1/orders?resourceVersion=99999&resourceVersionMatch=NotOlderThan',
+      410,
+      'was not issued by this storage',
+    ],
     ['/apis/example.com/v1/orders?limit=-1', 400, 'limit'],
     ['/apis/example.com/v2/orders', 404, 'the server could not find the requested resource'],
     ['/apis/example.com/v1/things', 404, 'the server could not find the requested resource'],
