@@ -11,8 +11,8 @@ import { Failures, quietly } from '../watch/failures.ts';
  * | `retries` | 1 | for each `addAfter` and `addRateLimited` | `workqueue_retries_total` |
  * | `queueDurationMs` | from the first add of a key until it is handed out | at each `get` | `workqueue_queue_duration_seconds` |
  * | `workDurationMs` | from handing it out until `done` | at each `done` | `workqueue_work_duration_seconds` |
- * | `unfinishedWorkMs` | the sum of the times for which the current keys have been in work | every 500 ms while there are any | `workqueue_unfinished_work_seconds` |
- * | `longestRunningMs` | the longest time for which a current key has been in work | the same | `workqueue_longest_running_processor_seconds` |
+ * | `unfinishedWorkMs` | the sum of the times for which the current keys have been processed | every 500 ms while there are any | `workqueue_unfinished_work_seconds` |
+ * | `longestRunningMs` | the longest time for which a current key has been processed | the same | `workqueue_longest_running_processor_seconds` |
  */
 export type WorkQueueMetricName =
   | 'depth'
