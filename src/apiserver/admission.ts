@@ -1,11 +1,11 @@
 /**
- * A program's say in every write: `mutate` may change what is written, `validate` may refuse it. Both see a write as its client sent
- * it, however it came, and a write of the server itself as well.
+ * A program's say in every write: `mutate` may change what is written, `validate` may refuse it. Both see every write, whether it
+ * comes over HTTP, from the same process or from the server itself.
  *
  *     sent, or patched ---> mutate ---> the server's own fields, schema, validate of the definition (422) ---> validate ---> stored
  *     deletion -----------------------------------------------------------------------------------------> validate ---> gone
  *
- * They are called again if another writer was faster, so they change nothing else. Upstream: admission webhooks.
+ * If another writer was faster, they are called again, so they must have no side effects. Upstream: admission webhooks.
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import type { NamespacedName } from '../cache/resource-client.ts';
@@ -26,10 +26,10 @@ export interface AdmissionReview<I = unknown> {
   readonly operation: (typeof OPERATIONS)[number];
   /** Such as `orders.example.com`; of the core group, such as `pods`. */
   readonly resource: string;
-  /** Such as `status` or `scale`; undefined for the object itself. Of `scale`, the objects are of the kind Scale. */
+  /** Such as `status` or `scale`; undefined for the object itself. For `scale`, the objects are of the kind Scale. */
   readonly subresource: string | undefined;
   readonly namespace: string | undefined;
-  /** Empty for a new object whose name the server is going to make. */
+  /** Empty for a new object whose name the server will generate. */
   readonly name: string;
   /** What is to be written. A copy for `mutate`, which may change it. Undefined for a deletion. */
   readonly object: KubernetesObject | undefined;
@@ -38,28 +38,28 @@ export interface AdmissionReview<I = unknown> {
   /** Nothing will be written. */
   readonly dryRun: boolean;
   /**
-   * Who writes, as `authenticate` has it; behind a kube-apiserver, its `UserInfo`. Undefined in the same process, and for the server's own
-   * writes.
+   * Who writes, as `authenticate` returned it; behind a kube-apiserver, its `UserInfo`. Undefined for writes in the same process
+   * and for the server's own.
    */
   readonly user: I | undefined;
   /** The options of the request, such as `fieldManager`, `fieldValidation` or `propagationPolicy`. */
   readonly options: Readonly<Record<string, string>>;
-  /** Refuses the write: it throws what the client gets, by default 403 with the reason Forbidden. */
+  /** Refuses the write by throwing: the client gets this status, by default 403 with the reason Forbidden. */
   readonly deny: (message: string, status?: { readonly code?: number; readonly reason?: string }) => never;
-  /** Tells the client something, which kubectl prints. At most 100 texts. */
+  /** Sends the client a warning, which kubectl prints. At most 100 warnings. */
   readonly warn: (text: string) => void;
-  /** Aborts when an answer would come too late, or when nobody waits for it any more: pass it on to what the hook waits for. */
+  /** Aborts when the hook has run out of time or the client has left: pass it on to whatever the hook awaits. */
   readonly signal: AbortSignal;
 }
 
 /**
- * What an `ApiServer` asks before it writes. What they throw, but for `deny`, fails the write with 500, and only `onError` gets it;
- * so does a promise that takes longer than `handshakeTimeoutMs`.
+ * What an `ApiServer` asks before it writes. Anything they throw other than by `deny` fails the write with 500, and only
+ * `onError` gets the error. So does a promise that takes longer than `handshakeTimeoutMs`.
  */
 export interface AdmissionHooks<I = unknown> {
-  /** Changes `object`, or returns another one to write instead. Called for each creation and update, but for no deletion. */
+  /** Changes `object`, or returns another one to write instead. Called for each creation and update, but not for deletions. */
   mutate?(review: AdmissionReview<I>): unknown;
-  /** Called for each write, with what is going to be stored: do not change it. */
+  /** Called for each write, with what will be stored: do not change it. */
   validate?(review: AdmissionReview<I>): void | Promise<void>;
 }
 
@@ -128,7 +128,7 @@ export class Admission {
     return done(parsing(await done(stringifying(made))));
   }
 
-  /** Rejects if an object may not be written, or not be deleted. */
+  /** Rejects if an object may not be written or deleted. */
   async validate(object: KubernetesObject | undefined, asked: Asked): Promise<void> {
     if (this.deps.hooks.validate) await this.call('validate', object, asked);
   }
@@ -149,7 +149,7 @@ export class Admission {
     } catch (cause) {
       if (cause instanceof Denied) throw refusalOf(cause, what);
       abort.abort(cause);
-      // A refusal of something that the hook has asked is not the answer to this write.
+      // If a request that the hook made was refused, that refusal is not the answer to this write.
       throw new Error(`admission: ${what} failed`, { cause });
     } finally {
       leave();
@@ -162,7 +162,7 @@ export class Admission {
     const { resource } = this.deps;
     return {
       ...{ operation, resource, subresource: subresource || undefined, ...place },
-      // Upstream, a namespace is in itself.
+      // Upstream, the namespace of a namespace is its own name.
       ...(resource === 'namespaces' && { namespace: place.name }),
       ...{ object, oldObject, dryRun, user, deny, warn, signal },
       options: propagation === undefined ? options : { ...options, propagationPolicy: propagation },
@@ -182,14 +182,14 @@ function refusalOf({ code, reason, message }: Denied, what: string): Error {
   return asDenial(refused(code, reason, text));
 }
 
-/** A status code that refuses. Upstream: `ToStatusErr`; what no answer can have is 403. */
+/** A status code that refuses; any that an answer cannot have becomes 403. Upstream: `ToStatusErr`. */
 const toCode = (code: number): number => (Number.isInteger(code) && code <= 599 ? Math.max(code, 400) : 403);
 
 /** The names of options that the hooks see. */
 export const OPTIONS = ['fieldManager', 'fieldValidation', 'propagationPolicy', 'gracePeriodSeconds'] as const;
 const MAX_WARNINGS = 100;
 
-/** What the verbs of a client's request need: its hooks know who it is. `warnings` gets what they tell it. */
+/** What the verbs of a client's request need: its hooks know the client, and their warnings are added to `warnings`. */
 export function forClient<C extends Admitted>(
   context: C,
   { user, query, warnings }: { readonly user: unknown; readonly query: URLSearchParams; readonly warnings: string[] },
@@ -205,7 +205,7 @@ export function warnInto(warnings: string[]): AdmissionReview['warn'] {
   return (text) => void (warnings.length < MAX_WARNINGS && warnings.push(String(text)));
 }
 
-/** The same for what the server does by itself as a part of something that has been admitted. */
+/** The same without hooks, for what the server does as a part of something that has been admitted. */
 export function unasked<C extends Admitted>(context: C): C {
   return { ...context, admission: undefined };
 }

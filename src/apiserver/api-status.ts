@@ -37,7 +37,7 @@ export function forbidden(about: About, name: string, why: string, causes?: read
   return refused(403, 'Forbidden', `${about.resourceName} "${name}" is forbidden: ${why}`, details);
 }
 
-/** 405. `about`: the kind whose objects, or a part of them, do not take this verb. */
+/** 405. `about`: the kind whose objects, or their subresource, do not support this verb. */
 export function methodNotAllowed(about?: Pick<About, 'group' | 'plural'>): WatchError {
   const details = about && { ...(about.group && { group: about.group }), kind: about.plural };
   return refused(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', details);
@@ -51,7 +51,7 @@ const MAX_CAUSES_CHARS = 32_768;
 /** The most characters of the name of an object that is not valid. */
 const MAX_NAME_CHARS = 1_000;
 
-/** The causes that are told: the first ones, each of bounded length. */
+/** The causes that are reported: the first ones, each of bounded length. */
 function toldOf(all: readonly FieldCause[]): FieldCause[] {
   const told: FieldCause[] = [];
   let left = MAX_CAUSES_CHARS;
@@ -96,13 +96,13 @@ function reasonOf(message: string): string {
 /** Refusals by a program's hooks. */
 const denials: WeakSet<WatchError> = new WeakSet();
 
-/** The same error as a word of a program's hook: whatever its code, it does not tell what is stored. */
+/** Marks an error as a refusal by a program's hook: whatever its code, it says nothing about what is stored. */
 export function asDenial(error: WatchError): WatchError {
   denials.add(error);
   return error;
 }
 
-/** Whether an error is a refusal with this HTTP code, and no denial. */
+/** Whether an error is a refusal with this HTTP code, and does not come from a program's hook. */
 export function hasCode(error: unknown, code: number, reason?: string): boolean {
   if (!isWatchError(error, 'REFUSED') || denials.has(error)) return false;
   return error.status?.code === code && (reason === undefined || error.status.reason === reason);
@@ -117,7 +117,7 @@ export function translated(error: unknown, about: About, name: string): unknown 
   return error;
 }
 
-/** The Status with which an error is answered, and whether it is an error of the server's own, to be reported to its owner. */
+/** The Status that answers an error, and whether the error is the server's own, to be reported to `onError`. */
 export function statusOf(error: unknown): { readonly status: Status; readonly unexpected: boolean } {
   if (isWatchError(error)) {
     const { status, code, message } = error;
@@ -140,7 +140,7 @@ export const LEAVING: Status = toStatus({
   details: { retryAfterSeconds: 1 },
 });
 
-/** 503: the application has disconnected the client of a watch before it began. */
+/** 503: the application disconnected the client before its watch began. */
 export const REVOKED: Status = toStatus({
   code: 503,
   reason: 'ServiceUnavailable',
@@ -155,7 +155,7 @@ export const TIMED_OUT: Status = toStatus({
   message: 'Timeout: request did not complete within the allowed duration',
 });
 
-/** 504 without a time to retry: the write may have happened, and a client that repeated it would do it twice. */
+/** 504 without a Retry-After: the write may have happened, and a client that repeated it would do it twice. */
 const UNFINISHED: Status = toStatus({
   code: 504,
   reason: 'Timeout',
@@ -167,10 +167,10 @@ export function unfinished(error: unknown): unknown {
   return statusOf(error).status === LEAVING ? toError(UNFINISHED) : error;
 }
 
-/** 500. The cause is for the server's owner, not for its clients. */
+/** 500. The cause is for the server's operator, not for its clients. */
 const INTERNAL: Status = toStatus({ code: 500, reason: 'InternalError', message: 'Internal error occurred' });
 
-/** 500: an object is not what it is asked for, which its owner has to know. Upstream: `NewInternalError`. */
+/** 500: a stored object is invalid, and its owner must be told. Upstream: `NewInternalError`. */
 export function internalFault(message: string): WatchError {
   return refused(500, 'InternalError', `Internal error occurred: ${message}`, { causes: [{ message } as StatusCause] });
 }

@@ -1,6 +1,6 @@
 /**
- * Kubernetes' own kinds that a server can serve besides those of its program: what kubectl creates at once, what client-go's recorders
- * and leader election write, and where Helm keeps its releases.
+ * Kubernetes' own kinds that a server can serve besides those of its program: the first ones that people create with kubectl,
+ * those that client-go's event recorders and leader election write, and those in which Helm keeps its releases.
  */
 
 import type { KubernetesObject } from '../cache/object.ts';
@@ -55,7 +55,7 @@ export const NAMESPACES: ResourceDefinition<Namespace> = {
   ],
 };
 
-/** Upstream: `ValidateNamespaceStatusUpdate`. What was stored without a phase may stay so. */
+/** Upstream: `ValidateNamespaceStatusUpdate`. A namespace that was stored without a phase may stay without one. */
 function phaseCauses({ metadata, status }: Namespace, old: Namespace | undefined): FieldCause[] {
   const phase = status?.phase ?? '';
   const [due, when] =
@@ -67,7 +67,7 @@ function phaseCauses({ metadata, status }: Namespace, old: Namespace | undefined
   return [{ field: 'status.Phase', message }];
 }
 
-/** `serviceaccounts` of `v1`, as objects: nobody makes tokens for them. */
+/** `serviceaccounts` of `v1`, as mere objects: no tokens are issued for them. */
 export const SERVICE_ACCOUNTS: ResourceDefinition<ServiceAccount> = {
   group: '',
   version: 'v1',
@@ -88,7 +88,7 @@ export interface Lease extends KubernetesObject {
 export interface LeaseSpec {
   /** Empty or absent: nobody holds it. */
   readonly holderIdentity?: string | undefined;
-  /** How long others wait after `renewTime` before they take the lease. */
+  /** How long others wait after `renewTime` before they may take the lease. */
   readonly leaseDurationSeconds?: number | undefined;
   /** With microseconds, such as `2026-01-02T03:04:05.000006Z`. */
   readonly acquireTime?: string | undefined;
@@ -125,8 +125,8 @@ function causesOf({ leaseDurationSeconds, leaseTransitions }: LeaseSpec): FieldC
 }
 
 /**
- * All of Kubernetes' own kinds that are built in: `resources: [...BUILT_IN_KINDS, ORDERS]`. As NAMESPACES are among them, objects can
- * be created only in namespaces that exist.
+ * All of Kubernetes' own kinds that are built in: `resources: [...BUILT_IN_KINDS, ORDERS]`. They include NAMESPACES, so objects
+ * can be created only in namespaces that exist.
  */
 export const BUILT_IN_KINDS: readonly ResourceDefinition[] = [
   ...[CONFIG_MAPS, ...EVENTS, LEASES, NAMESPACES, SECRETS, SERVICE_ACCOUNTS],

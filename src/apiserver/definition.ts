@@ -17,7 +17,7 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
   readonly singular?: string | undefined;
   /** What people type instead of the plural, such as `ord`. */
   readonly shortNames?: readonly string[] | undefined;
-  /** Groups of resources that people ask for at once, such as `all`. */
+  /** Groups of resources that people ask for together, such as `all`. */
   readonly categories?: readonly string[] | undefined;
   /** Default: the kind followed by `List`. */
   readonly listKind?: string | undefined;
@@ -29,55 +29,55 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
    */
   readonly validate?: Of<T, [old: T | undefined], ValidationResult | Promise<ValidationResult>> | undefined;
   /**
-   * An OpenAPI v3 schema of the object, checked on every write and served to `kubectl explain`. Its defaults are filled in, in what
-   * is written and in what is read. The `fieldValidation` of a write decides whether members that it does not name are reported.
+   * An OpenAPI v3 schema of the object, checked on every write and served to `kubectl explain`. Its defaults are filled in on
+   * writes and on reads. The `fieldValidation` of a write decides whether members that the schema does not name are reported.
    */
   readonly schema?: JsonSchema | undefined;
   /**
    * Whether members that the schema does not name are kept. Default true. If false, they are removed, and so is null where the
-   * schema neither allows it nor has a default, as Kubernetes does for a CustomResourceDefinition.
+   * schema neither allows it nor has a default, as for a CustomResourceDefinition in Kubernetes.
    */
   readonly preserveUnknownFields?: boolean | undefined;
   /** Whether `status` is a subresource: written only at its own path, and ignored elsewhere. Default false. */
   readonly status?: boolean | undefined;
-  /** How many instances an object stands for: makes `scale` a subresource, as `kubectl scale` and autoscalers use it. Default: none. */
+  /** Makes `scale` a subresource, by which `kubectl scale` and autoscalers set a number of instances. Default: none. */
   readonly scale?: ScaleDefinition | undefined;
-  /** The columns of tables after the name; `kubectl get` prints them. Default: the age, which they replace. */
+  /** The columns after the name that `kubectl get` prints. Default: the age. Your columns replace it. */
   readonly columns?: readonly PrinterColumn<T>[] | undefined;
   /** Fields that field selectors may use in addition to `metadata.name` and `metadata.namespace`; the cache indexes each of them. */
   readonly fields?: Readonly<Record<string, Of<T, [], string | undefined>>> | undefined;
 }
 
-/** Where in an object the numbers of its `scale` are. Upstream: `CustomResourceSubresourceScale`. */
+/** The paths in an object from which its `scale` is made. Upstream: `CustomResourceSubresourceScale`. */
 export interface ScaleDefinition {
-  /** The path of the number that is wanted, below `.spec`: such as `.spec.replicas`. */
+  /** The path of the desired number, below `.spec`, such as `.spec.replicas`. */
   readonly specReplicasPath: string;
-  /** The path of the number that there is, below `.status`: such as `.status.replicas`. While there is none, it is 0. */
+  /** The path of the actual number, below `.status`, such as `.status.replicas`. While it is absent, the number is 0. */
   readonly statusReplicasPath: string;
-  /** The path of the label selector of the instances, as a string, below `.spec` or `.status`. Default: none, as for no autoscaler. */
+  /** The path of the instances' label selector, a string below `.spec` or `.status`. Autoscalers need it. Default: none. */
   readonly labelSelectorPath?: string | undefined;
 }
 
 /**
- * A function of an object of the kind. A method's type, whose parameters are compared both ways: a server keeps definitions of several
- * kinds in one array, and calls each only with objects of its own.
+ * A function of an object of the kind. It is typed as a method, whose parameters are bivariant: a server keeps definitions of
+ * several kinds in one array, and calls each only with objects of its own kind.
  */
 type Of<T, More extends unknown[], Result> = { of(object: T, ...more: More): Result }['of'];
 
 /** A definition with a JSON schema instead of the function `validate`: the same as `schema`. */
 export interface SchemaDefinition extends Omit<ResourceDefinition, 'validate' | 'schema'> {
-  /** Not a function, although a function is an object as well. */
+  /** Excludes functions, which are objects, too. */
   readonly validate: JsonSchema & { readonly call?: never };
   readonly schema?: undefined;
 }
 
 /**
- * Turns an object of a kind that has several versions into one of another: `toVersion` is its new `apiVersion`, such as
- * `orders.example.com/v2`. Returns a new object, with the same name, namespace and uid; what it throws is a 500 for the client.
+ * Converts an object to another version of its kind: `toVersion` is its new `apiVersion`, such as `orders.example.com/v2`.
+ * Returns a new object with the same name, namespace and uid. If it throws, the client gets 500.
  */
 export type Convert = (object: KubernetesObject, toVersion: string) => KubernetesObject;
 
-/** What is wrong with an object: undefined for nothing, or a cause for each field. */
+/** What is wrong with an object: a cause for each wrong field, or undefined if it is valid. */
 export type ValidationResult = readonly FieldCause[] | undefined;
 
 /** What is wrong with one field. Upstream: `metav1.StatusCause`. */
@@ -103,8 +103,8 @@ export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
   readonly name: string;
   readonly type: (typeof COLUMN_TYPES)[number];
   /**
-   * What the cell shows. In a column of type `date`, the time since then. If it throws an error, the cell is empty, and `onError`
-   * is called with the error, once for each column.
+   * What the cell shows. A column of type `date` shows the time since this date. If it throws an error, the cell is empty, and
+   * `onError` is called with the error, once for each column.
    */
   readonly value: Of<T, [], string | number | bigint | boolean | Date | null | undefined>;
   readonly description?: string | undefined;
@@ -115,7 +115,7 @@ export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
 }
 
 /**
- * Finds what is wrong with a schema before anything is checked against it: a misspelt keyword checks nothing, silently.
+ * Finds what is wrong with a schema before anything is checked against it: a misspelt keyword would silently check nothing.
  *
  * A schema may have keywords that only other tools know, so an unknown one is refused only if it resembles a known one.
  */
@@ -148,7 +148,7 @@ const KEYWORDS: readonly string[] = [
  */
 function checkSchema(name: string, schema: JsonSchema): void {
   const { type = 'object' } = schema;
-  if (type !== 'object') throw invalid(`${name}.type`, type, '"object", as what is served are objects');
+  if (type !== 'object') throw invalid(`${name}.type`, type, '"object", as a server serves only objects');
   check(name, schema);
 }
 
@@ -184,7 +184,7 @@ function checkKeyword(name: string, keyword: string): void {
 }
 
 /**
- * Checks a program's definition of a resource: what would only break discovery, tables or a write later is reported when the
+ * Checks a program's definition of a resource, so that what would break discovery, tables or writes later is reported when the
  * server is created.
  */
 
@@ -262,7 +262,7 @@ function checkColumn(path: string, column: PrinterColumn): void {
 }
 
 function checkForm(name: string, text: unknown, { form, expected }: { form: RegExp; expected: string }): void {
-  // A pattern alone would read a missing value as the text `undefined`.
+  // A pattern alone would accept a missing value as the text `undefined`.
   if (typeof text !== 'string' || !form.test(text)) throw invalid(`resource.${name}`, text, expected);
 }
 

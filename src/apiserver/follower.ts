@@ -21,10 +21,10 @@ interface FollowerDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly onError: (error: unknown) => void;
-  /** Called with all objects that there are. */
+  /** Called with all objects that exist. */
   readonly whole: (items: readonly KubernetesObject[]) => void | Promise<void>;
   readonly changed: (event: ChangeEvent<KubernetesObject>) => void | Promise<void>;
-  /** Called when changes are told from now on. */
+  /** Called when the watch has begun. */
   readonly opened?: () => void;
 }
 
@@ -34,7 +34,7 @@ export class Follower {
   private readonly deps: FollowerDeps;
   /** Open once everything before it has been taken. */
   private watch: Events | undefined;
-  /** Of the last event that has been taken. */
+  /** The version of the last event that has been taken. */
   private version: string = '';
   private taking: boolean = false;
   /** Called when something has been taken, or the watch has ended. */
@@ -44,7 +44,7 @@ export class Follower {
     this.deps = deps;
   }
 
-  /** Takes what is there. Resolves with the version after which `follow` goes on. */
+  /** Takes all objects that exist. Resolves with the version after which `follow` goes on. */
   async list(): Promise<string> {
     const { storage, signal, whole } = this.deps;
     const { items, resourceVersion } = await storage.list({ signal });
@@ -76,7 +76,8 @@ export class Follower {
     const { watch } = this;
     if (watch === undefined) return false;
     if (storage.cacheStats !== undefined) {
-      // What answers from memory has told its watches all that a list shows. Asking for progress would reach those of clients, too.
+      // A storage that answers from memory has already sent its watches everything that a list shows. A request for progress
+      // would reach clients' watches, too.
       await storage.list({ limit: 1, signal });
     } else {
       const version = await storage.currentVersion({ signal });
@@ -90,7 +91,7 @@ export class Follower {
     return this.watch === watch;
   }
 
-  /** Takes events until nothing useful comes any more. */
+  /** Takes events until the watch ends or has to be replaced. */
   private async take(after: string, backoff: Backoff): Promise<void> {
     const { storage, signal } = this.deps;
     this.version = after;

@@ -1,5 +1,5 @@
 /**
- * Deletes what belongs to objects that are gone, and ends the deletion of those that wait for what belongs to them.
+ * Deletes objects whose owners are gone, and completes the deletion of owners that wait for their dependents.
  *
  *     kind, kind ... ---> Follower ---> OwnerIndex ---> queue ---> judge: read it and its owners again, as they are now
  *                                                          |          |
@@ -8,13 +8,13 @@
  *
  * Several servers may share a storage; each of them collects, and any of them may end in between. So no decision depends on what one
  * of them remembers:
- * - What the index says is a reason to look. An object is deleted, by its uid and as it was read, after it and each of its owners has
- *   been read from the storage: two servers that come to it do once what one would do.
- * - An owner waits because the stored object says so. Its finalizer goes once everything that was written before has been seen, and
- *   nothing that it waits for is left.
- * - Each server begins somewhere else among many dependents, and leaves out what others have done: they share the work.
+ * - What the index says is only a reason to look. An object is deleted after it and each of its owners have been read from the
+ *   storage, by its uid and only as it was read: two servers that come to the same object delete it once.
+ * - An owner waits because its stored object says so. Its finalizer goes once all earlier writes have been seen, and none of the
+ *   objects that it waits for is left.
+ * - Each server begins at a random place among many dependents, and skips what others have done: they share the work.
  *
- * A hundred thousand dependents are looked at a few at a time, each in a turn of its own, after what clients have asked for.
+ * A hundred thousand dependents are handled a few at a time, each in a turn of its own, after clients' requests.
  *
  * Upstream: `pkg/controller/garbagecollector`.
  */
@@ -59,12 +59,12 @@ interface Found {
   readonly object: KubernetesObject;
 }
 
-/** What is known of a reference: `kept` if nothing may be decided by it. */
+/** What is known of an owner. `kept`: unknown, so the reference is left alone. */
 type State = 'solid' | 'absent' | 'foreground' | 'orphan' | 'kept';
 
 /** A node, or the uid of an owner whose dependents are to be looked at. */
 type Task = Node | string;
-/** All that is known is to be looked at. */
+/** The task to look at everything that is known. */
 const ALL = '';
 
 /** The most writes at once. */
@@ -88,7 +88,7 @@ export class GarbageCollector {
   private readonly followed: Map<string, Followed> = new Map();
   private readonly stopping: AbortController = new AbortController();
   private running: Promise<void> | undefined;
-  /** Kinds of which has been reported that they refer to owners that they cannot have. */
+  /** Kinds whose references to owners that they cannot have were reported. */
   private readonly reported: Set<string> = new Set();
   private round: Promise<unknown> = Promise.resolve();
   private nextRound: Promise<boolean> | undefined;
@@ -102,7 +102,7 @@ export class GarbageCollector {
     this.index = new OwnerIndex({ look: (node) => this.queue.add(node), lookBelow: (uid) => this.queue.add(uid) });
   }
 
-  /** Begins. Nothing has to wait for it. */
+  /** Begins, in the background. */
   start(): void {
     if (this.running || this.stopping.signal.aborted) return;
     const { signal } = this.stopping;
@@ -110,13 +110,13 @@ export class GarbageCollector {
     this.kindsChanged();
   }
 
-  /** The catalog has other kinds than before: they are followed from now on, and what refers to them is looked at again. */
+  /** The catalog's kinds have changed: new ones are followed from now on, and objects that refer to them are looked at again. */
   kindsChanged(): void {
     if (!this.running || this.stopping.signal.aborted) return;
     const served = new Map(this.deps.catalog.all.filter((info) => !isUncollected(info)).map((info) => [info.prefix, info]));
     for (const [prefix, { ending, storage }] of this.followed) {
       const info = served.get(prefix);
-      // What is served under a name again may have another cache.
+      // A kind that was removed and is served again may have another cache.
       if (info && this.contextFor(info)?.storage === storage) continue;
       ending.abort();
       this.followed.delete(prefix);
@@ -157,7 +157,7 @@ export class GarbageCollector {
     this.followed.set(prefix, { follower, storage, ending, ended: follower.follow() });
   }
 
-  /** Undefined: what is stored cannot be served, which the server has reported. */
+  /** Undefined if what is stored cannot be served, which the server has already reported. */
   private contextFor(info: ResourceInfo): ResourceContext | undefined {
     try {
       return this.deps.contextOf(info);
@@ -166,7 +166,7 @@ export class GarbageCollector {
     }
   }
 
-  /** Takes all objects of a kind. What refers to an object of this kind is looked at: its end may not have been told. */
+  /** Takes all objects of a kind. Objects that refer to them are looked at: the deletion of an owner may have been missed. */
   private async whole(prefix: string, items: readonly KubernetesObject[]): Promise<void> {
     const keys = new Set<string>();
     let at = 0;
@@ -194,7 +194,7 @@ export class GarbageCollector {
     if (task.waits) await this.finish(task);
   }
 
-  /** Queues the dependents of an owner, from anywhere on: other servers do so, too. */
+  /** Queues the dependents of an owner, from a random one on, as other servers do so, too. */
   private async below(uid: string): Promise<void> {
     const all = uid === ALL ? [...this.index.all()] : [...this.index.dependentsOf(uid)];
     const from = Math.floor(this.deps.random() * all.length);
@@ -210,14 +210,14 @@ export class GarbageCollector {
     if (!this.stopping.signal.aborted && !isRaced) this.deps.onError(error);
   }
 
-  /** Whether all owners are there, as far as is known without a question to the storage: if so, nothing has to be done. */
+  /** Whether all owners exist, as far as is known without asking the storage: if so, there is nothing to do. */
   private async hasOwners(node: Node): Promise<boolean> {
     const item = { namespace: this.placeOf(node).namespace, prefix: node.prefix };
     for (const owner of node.owners) if ((await this.stateOf(owner, item, '0')) !== 'solid') return false;
     return true;
   }
 
-  /** Decides what becomes of an object that has owners. Upstream: `attemptToDeleteItem`. */
+  /** Decides what happens to an object that has owners. Upstream: `attemptToDeleteItem`. */
   private async judge(node: Node): Promise<void> {
     const found = await this.find(node);
     if (found === undefined) return; // its event is on its way
@@ -228,7 +228,7 @@ export class GarbageCollector {
     const those = (...wanted: State[]): ReadonlySet<string> =>
       new Set(owners.filter((_, at) => wanted.includes(states[at] as State)).map(({ uid }) => uid));
     if (owners.length === 0) return;
-    // Whatever else a reference says: an owner that leaves orphans waits for everything that names its uid.
+    // Only the uid counts here: an owner that leaves orphans waits for everything that names its uid.
     for (const [at, { uid }] of owners.entries()) if (this.index.waitsOf(uid) === ORPHAN) states[at] = 'orphan';
     const isLeaving = found.object.metadata?.deletionTimestamp !== undefined;
     if (isLeaving || states.includes('kept')) return this.disown(found, those('orphan'));
@@ -236,7 +236,7 @@ export class GarbageCollector {
     return this.collect(node, found, states.includes('foreground'));
   }
 
-  /** What is known of an owner of an object: from memory with version 0, otherwise from the storage. Upstream: `isDangling`. */
+  /** The state of an owner: from memory with version 0, otherwise from the storage. Upstream: `isDangling`. */
   private async stateOf(
     owner: OwnerReference,
     { namespace, prefix }: { readonly namespace: string | undefined; readonly prefix: string },
@@ -244,7 +244,7 @@ export class GarbageCollector {
   ): Promise<State> {
     const info = this.infoOf(owner);
     if (info === undefined) return 'kept'; // another server may know this kind, or this one later
-    // Nobody can ask for such an object: nothing says that it is gone.
+    // Such an object cannot be read, so nothing shows that it is gone.
     if (!info.main.verbs.includes('get') || !isSegment(owner.name)) return 'kept';
     if (info.namespaced && namespace === undefined) {
       this.reportScope(prefix, owner);
@@ -277,7 +277,7 @@ export class GarbageCollector {
     if (isForeground && below.size > 0) {
       let waiting = false;
       for (const each of below) if (each.waits === FOREGROUND) waiting = true;
-      // It may be a circle, in which each would wait for the other.
+      // They may form a cycle, in which each would wait for the other.
       const unblocked = (object: KubernetesObject): KubernetesObject =>
         withMeta(object, {
           ownerReferences: ownersOf(object).map((each) => (blocks(each) ? { ...each, blockOwnerDeletion: false } : each)),
@@ -292,7 +292,10 @@ export class GarbageCollector {
     );
   }
 
-  /** Deletes an object as it was read. If only other things have changed since, it goes as well. Upstream: `deleteObject`. */
+  /**
+   * Deletes an object as it was read. If it has changed since, but not its owners, it goes all the same. Upstream:
+   * `deleteObject`.
+   */
   private async remove({ context, place, object }: Found, propagation: DeleteOptions['propagation']): Promise<void> {
     const { signal } = this.stopping;
     const uid = object.metadata?.uid;
@@ -309,7 +312,7 @@ export class GarbageCollector {
     }
   }
 
-  /** Takes references away. */
+  /** Removes references to these owners. */
   private async disown(found: Found, uids: ReadonlySet<string>): Promise<void> {
     if (uids.size === 0) return;
     await this.write(found, (object) =>
@@ -317,7 +320,7 @@ export class GarbageCollector {
     );
   }
 
-  /** Ends the wait of an owner if nothing is left for which it waits. Upstream: `processDeletingDependentsItem`. */
+  /** Lets an owner go if nothing is left that it waits for. Upstream: `processDeletingDependentsItem`. */
   private async finish(node: Node): Promise<void> {
     const isLeft = (): boolean => {
       for (const { owners } of this.index.dependentsOf(node.uid)) {
@@ -335,7 +338,7 @@ export class GarbageCollector {
     );
   }
 
-  /** Resolves to whether everything has been seen that was written before this call. Those who ask meanwhile share the next look. */
+  /** Resolves to whether everything written before this call has been seen. Calls in the meantime share the next look. */
   private caughtUp(): Promise<boolean> {
     this.nextRound ??= this.round
       .catch(() => {})
@@ -348,7 +351,7 @@ export class GarbageCollector {
     return this.nextRound;
   }
 
-  /** Reads an object as it is now; undefined: it is gone, or is another one. */
+  /** Reads an object as it is now; undefined if it is gone or has been replaced. */
   private async find(node: Node): Promise<Found | undefined> {
     const infos = this.deps.catalog.all.filter(({ prefix }) => prefix === node.prefix);
     const [first] = infos;

@@ -1,13 +1,13 @@
 /**
  * Whether a server can do its work, and whether clients should be sent to it.
  *
- *     /livez     the process answers, and nothing has failed that only a restart can help against
+ *     /livez     the process answers, and nothing has failed that only a restart can mend
  *     /healthz   the storage answers, and every cache follows it
  *     /readyz    the same, everything that must exist does, and the server is not shutting down
  *
  * The storage is asked when a client asks, and at most once per second: for its version, which requires the agreement of all its
- * parts, and then whether it can still be written to. A cache alone would not do: it goes on for a while when its storage is
- * gone, and knows nothing of writes.
+ * parts, and then whether it can still be written to. A cache alone would not do: it goes on for a while after its storage has
+ * gone, and knows nothing about writes.
  */
 
 import type { CacherStats, Storage } from '../storage/storage.ts';
@@ -31,7 +31,7 @@ export interface Health {
   readonly checks: readonly HealthCheck[];
 }
 
-/** What the last look at a server's health has shown. */
+/** The result of the last health check. */
 export interface KnownHealth {
   readonly ready: boolean;
   readonly storage: boolean;
@@ -60,9 +60,9 @@ export class HealthChecks {
   /** The start has not finished, or has failed with an error. */
   start: HealthCheck = { name: 'start', ok: false };
   isLeaving: boolean = false;
-  /** Undefined until somebody has asked. */
+  /** Undefined until somebody asks. */
   known: KnownHealth | undefined = undefined;
-  /** Whether the last look has shown that the storage has failed in a way that ends only with the process. */
+  /** Whether the last check found that the storage has failed in a way that only a restart mends. */
   isBroken: boolean = false;
   private readonly deps: HealthDeps;
   private readonly untilClosing: Deadlines;

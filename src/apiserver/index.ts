@@ -1,5 +1,5 @@
 /**
- * The entry point `watchmux/apiserver`: serve objects of your own over Kubernetes' protocol, to kubectl, client-go and all the rest.
+ * The entry point `watchmux/apiserver`: serve your own objects over Kubernetes' protocol, to kubectl, client-go and others.
  *
  *     const server = new ApiServer({ storage: new MemoryStorage(), resources: [{ group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' }] });
  *     createServer(server.handler).listen(8080);

@@ -1,16 +1,16 @@
 /**
- * Namespaces contain objects: a namespace must exist before its objects, and they are gone before it is. None of this applies if
- * a server does not serve `namespaces`: then every namespace exists.
+ * Namespaces contain objects: a namespace must exist before its objects, and is gone only after them. None of this applies if a
+ * server does not serve `namespaces`: then every namespace exists.
  *
  *     create namespace ---> objects may be created
  *     delete namespace ---> Terminating: creating is 403 ---> its objects are deleted ---> none left (finalizers!): gone
  *
  * Several servers may share a storage, and each of them may be the one that deletes a namespace, that deletes the last object in
  * it, or that ends in between. So no decision depends on what one of them remembers:
- * - A namespace is Terminating because the stored object says so. A server that creates an object in a namespace looks at the
- *   namespace once more *after* that, and takes the object back if the namespace is Terminating; a server that deletes a
- *   namespace looks for objects after it has been marked. One of the two sees the other (`Terminating`, for the second).
- * - A server looks for objects where they are stored: another server may have kinds that this one does not know.
+ * - A namespace is Terminating because the stored object says so. A server that creates an object in a namespace reads the
+ *   namespace again *afterwards*, and takes the object back if the namespace is Terminating; a server that deletes a namespace
+ *   looks for objects after it has been marked. One of the two sees the other (`Terminating`, for the second).
+ * - A server looks for objects directly in the storage: another server may have kinds that this one does not know.
  * - Everything is deleted by its uid, and while the namespace is still the same: a new one with the same name is left alone.
  */
 import { type KubernetesObject, versionOf } from '../cache/object.ts';
@@ -28,7 +28,7 @@ import { createObject } from './verbs/write.ts';
 
 /** The namespace that always exists. */
 const DEFAULT = 'default';
-/** Objects that are looked at to see whether a namespace is empty. */
+/** How many objects at a time are read to see whether a namespace is empty. */
 const PAGE = 500;
 /** The finalizer in the spec of a namespace that stands for its content: this server removes it. */
 const OF_CONTENT = 'kubernetes';
@@ -36,7 +36,7 @@ const OF_CONTENT = 'kubernetes';
 const specOf = (object: KubernetesObject): { readonly finalizers?: readonly string[] } =>
   (object as { spec?: { readonly finalizers?: readonly string[] } }).spec ?? {};
 
-/** The object that is to be created. */
+/** The object to create. */
 interface About {
   readonly info: ResourceInfo;
   readonly name: string;
@@ -48,10 +48,10 @@ interface Confirmation {
   readonly created: KubernetesObject;
 }
 
-/** What a server's namespaces need from it. */
+/** What the namespaces need from their server. */
 interface NamespacesDeps extends BackgroundDeps {
   readonly catalog: Catalog;
-  /** All of it. */
+  /** The whole storage, not a scope of it. */
   readonly storage: Storage;
   readonly contextOf: (info: ResourceInfo) => ResourceContext;
 }
@@ -69,7 +69,7 @@ export class Namespaces {
       isDue: ({ metadata }) => (metadata?.finalizers ?? []).length === 0,
       finish: (name, uid, signal) => this.finish(name, uid, signal),
       observer: {
-        // Somebody may have emptied the storage.
+        // The storage may have been emptied.
         whole: async (items) => {
           if (!items.some(({ metadata }) => metadata?.name === DEFAULT)) await this.createDefault();
         },
@@ -108,15 +108,15 @@ export class Namespaces {
   async check(namespace: string, about: About): Promise<string | undefined> {
     if (this.info === undefined || namespace === DEFAULT) return undefined;
     const { storage } = this.deps.contextOf(this.info);
-    // A cache may be late: what it says against a namespace may no longer be true.
+    // A cache may lag behind: if it says that a namespace is missing or Terminating, the storage is asked.
     const cached = await storage.get(namespace, { resourceVersion: '0' });
     const isActive = cached !== undefined && cached.metadata?.deletionTimestamp === undefined;
     return this.uidOf(isActive ? cached : await storage.get(namespace), { namespace, about });
   }
 
   /**
-   * Rejects if the namespace of a new object is Terminating, or is not the one that was checked, unless that one existed before
-   * the object.
+   * Rejects if the namespace of a new object is Terminating, or has been replaced since the check, unless the new one existed
+   * before the object.
    */
   async confirm(namespace: string, { uid, created }: Confirmation, info: ResourceInfo): Promise<void> {
     if (this.info === undefined) return;
@@ -137,8 +137,8 @@ export class Namespaces {
   }
 
   /**
-   * Deletes what is in a namespace, whether or not the namespace itself has finalizers. Resolves to false if finalizers keep
-   * something. Rejects with 404 if the namespace has gone meanwhile, or is another one.
+   * Deletes what is in a namespace, whether or not the namespace itself has finalizers. Resolves to false if finalizers keep some
+   * objects. Rejects with 404 if the namespace has been deleted or replaced in the meantime.
    */
   async empty(object: KubernetesObject, { dryRun, signal }: EmptyTerms): Promise<boolean> {
     const { metadata } = object;
@@ -164,7 +164,7 @@ export class Namespaces {
     return isEmpty && (await this.finalized(context, namespace, uid));
   }
 
-  /** Nothing is left in a namespace. Resolves to whether nobody else holds it by a finalizer of its spec. */
+  /** Called when nothing is left in a namespace. Resolves to whether its spec has no other finalizers. */
   private async finalized({ storage }: ResourceContext, name: string, uid: string | undefined): Promise<boolean> {
     const others = (object: KubernetesObject): readonly string[] =>
       (specOf(object).finalizers ?? []).filter((each) => each !== OF_CONTENT);
@@ -176,7 +176,7 @@ export class Namespaces {
     return others(left).length === 0;
   }
 
-  /** An object of a namespace is gone. If it was the last one of a Terminating namespace, that goes as well. */
+  /** Called when an object is gone. If it was the last one of a Terminating namespace, the namespace goes, too. */
   removed(namespace: string | undefined): void {
     if (namespace !== undefined) this.terminating.hurry(namespace);
   }
@@ -230,14 +230,14 @@ async function clear(
   }: {
     readonly check: () => Promise<void>;
     readonly signal: AbortSignal | undefined;
-    /** Leaves others alone. */
+    /** Selects objects; others are left alone. */
     readonly isOne?: (object: KubernetesObject) => boolean;
   },
 ): Promise<boolean> {
   const scope = context.storage.scope(`${namespace}/`);
   const list = async (page: { limit: number; continue: string }): ReturnType<typeof scope.list> => {
     const listed = await scope.list({ limit: page.limit, continue: page.continue || undefined, signal });
-    // After the list: its objects are those of this namespace, not of a later one with the same name.
+    // Checked after the list, so that the listed objects belong to this namespace, not to a later one with the same name.
     await check();
     return { ...listed, items: listed.items.filter(isOne) };
   };

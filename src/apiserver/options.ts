@@ -27,8 +27,8 @@ export interface RequestReport {
 }
 
 /**
- * A client that was cut because it took nothing, was silent, was disconnected by `disconnect`, or was still connected at the end of
- * a shutdown; or whose watch ended with a 410.
+ * A client that was cut because it read nothing, was silent, was disconnected by `disconnect`, or was still connected at the end
+ * of a shutdown; or one whose watch ended with 410.
  */
 export interface CutReport extends Pick<RequestReport, 'path' | 'address' | 'durationMs'> {
   readonly verb: Verb;
@@ -38,9 +38,9 @@ export interface CutReport extends Pick<RequestReport, 'path' | 'address' | 'dur
 /** Decides whether a request for a resource, or for another path, is allowed. */
 export type Authorize<I> = (
   verb: Verb,
-  /** `orders.example.com`, with `/status` for that part of it; for other paths the path, such as `/metrics`. */
+  /** `orders.example.com`, followed by `/status` for that subresource; for other paths the path, such as `/metrics`. */
   resource: string,
-  /** Undefined for all namespaces, and for what is in none. */
+  /** Undefined for all namespaces, and for resources that are not namespaced. */
   namespace: string | undefined,
   name: string | undefined,
   identity: I,
@@ -71,15 +71,15 @@ export interface ApiServerLimits {
   readonly maxConcurrentRequestsPerTenant?: number | undefined;
   /** Writes of one tenant within a second; default 1,000. More are refused with 429. 0: no limit. */
   readonly maxWritesPerSecondPerTenant?: number | undefined;
-  /** How long a watch without a timeout of its own lasts: between this and twice this, in ms; default 1,800,000. 0: for ever. */
+  /** How long a watch lasts if its client sets no timeout: between this and twice this, in ms; default 1,800,000. 0: for ever. */
   readonly minRequestTimeoutMs?: number | undefined;
   /**
-   * How long a watch may last, in ms, whatever its client asks for; one that asks for more ends between half of this and all of it.
-   * Default: twice `minRequestTimeoutMs`. 0: for ever.
+   * The longest that a watch may last, in ms; a watch whose client asks for more ends at a random time between half of this and
+   * all of it. Default: twice `minRequestTimeoutMs`. 0: for ever.
    */
   readonly maxWatchMs?: number | undefined;
   /**
-   * How often `authorize` is asked again about each open watch, in ms; default 0, never. The watch ends unless it returns true
+   * How often `authorize` is called again for each open watch, in ms; default 0: never. The watch ends unless it returns true
    * within `handshakeTimeoutMs`.
    */
   readonly reauthorizeMs?: number | undefined;
@@ -89,14 +89,14 @@ export interface ApiServerLimits {
   readonly eventTtlMs?: number | undefined;
   /** How long `authenticate` and `authorize` may take, in ms; default 10,000. */
   readonly handshakeTimeoutMs?: number | undefined;
-  /** Bytes that may wait in a connection before its watch is no longer read; default 1 MiB. */
+  /** Bytes that may wait in a connection before its watch is paused; default 1 MiB. */
   readonly maxBufferedBytes?: number | undefined;
   /**
-   * The shortest answer that is compressed, by gzip, for clients that accept that, in bytes; default 131,072, as upstream; 0: none
-   * is. Watches never are.
+   * The shortest answer that is compressed with gzip, for clients that accept it, in bytes; default 131,072, as upstream. 0:
+   * none. Watches are never compressed.
    */
   readonly minGzipBytes?: number | undefined;
-  /** How long a client may take nothing while bytes wait for it, in ms; then it is cut. Default 30,000. 0: for ever. */
+  /** How long a client may read nothing while bytes wait for it, in ms; then it is cut. Default 30,000. 0: for ever. */
   readonly stallTimeoutMs?: number | undefined;
 }
 
@@ -104,7 +104,7 @@ export interface ApiServerLimits {
 export type CacheOptions = Omit<CacherOptions, 'keyOf' | 'fields' | 'compareVersions' | 'clock' | 'random' | 'onError'>;
 
 /**
- * A function of a request. A method's type, whose parameters are compared both ways: it may name the type of its host's requests,
+ * A function of a request. It is typed as a method, whose parameters are bivariant: it may name the type of its host's requests,
  * `IncomingMessage` or `Request`.
  */
 type OfRequest<Result> = { of(request: unknown): Result }['of'];
@@ -119,19 +119,19 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   /** The resources to serve. `BUILT_IN_KINDS` are Kubernetes' own; `CONFIG_MAPS`, `EVENTS` and others are some of them. */
   readonly resources: readonly (ResourceDefinition | SchemaDefinition)[];
   /**
-   * Whether clients may define further kinds, by objects of the kind CustomResourceDefinition of `apiextensions.k8s.io/v1`, which are
-   * stored and served like any other. All servers of one storage have the same. Default false.
+   * Whether clients may define further kinds, with CustomResourceDefinitions of `apiextensions.k8s.io/v1`, which are stored and
+   * served like any other. It must be the same for all servers of one storage. Default false.
    */
   readonly customResourceDefinitions?: boolean | undefined;
   /**
-   * For kinds that are served in several versions: functions that turn an object of one version into one of another, by the name of
-   * the resource, such as `orders.example.com`. Default: only `apiVersion` changes.
+   * For kinds that are served in several versions: functions that convert an object to another version, by resource name, such as
+   * `orders.example.com`. Default: only `apiVersion` changes.
    */
   readonly convert?: Readonly<Record<string, Convert>> | undefined;
   /**
    * Identifies a client by its request (an `IncomingMessage`, or a `Request`). The result is passed to `authorize`; anything
-   * falsy, such as undefined or an empty string, means 401. Default: everybody is admitted. If it is an object with `expiresAtMs`,
-   * in ms since 1970, the client's watches end at that time, and it comes again, with a fresh token.
+   * falsy, such as undefined or an empty string, means 401. Default: everybody is admitted. If it is an object with
+   * `expiresAtMs`, in ms since 1970, the client's watches end at that time, so that it comes again with a fresh token.
    */
   readonly authenticate?: OfRequest<Identified<I> | PromiseLike<Identified<I>>> | undefined;
   /**
@@ -141,34 +141,34 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly tenantOf?: ((identity: I) => string | undefined) | undefined;
   /**
    * The client's address, for the limits per address and for reports. Default: the remote address. Empty: unknown, and not
-   * counted. Behind a proxy, read a header that the proxy sets and that clients cannot set. Any other text counts as it is: addresses
-   * of IPv6 in brackets are not counted by their /64.
+   * counted. Behind a proxy, read a header that the proxy sets and that clients cannot. An IPv6 address counts by its /64, but
+   * not if it is in brackets; any other text counts as it is.
    */
   readonly clientAddress?: OfRequest<string> | undefined;
   /** Whether a request is allowed; anything but true means 403. Default: everything is allowed. */
   readonly authorize?: Authorize<I> | undefined;
   /**
-   * Called before every write, dry runs among them: `mutate` may change what is written, `validate` may refuse it. Default: nothing
-   * is asked. A definition's own `validate` says what its objects must look like; these see who writes, and what was there.
+   * Called before every write, including dry runs: `mutate` may change what is written, `validate` may refuse it. Default: no
+   * hooks. A definition's own `validate` says what its objects must look like; hooks also see the writer and the stored object.
    */
   readonly admission?: AdmissionHooks<I> | undefined;
   /** Origins whose web pages may connect, as for a hub; default: only this host's own. */
   readonly allowedOrigins?: AllowedOrigins<unknown>;
   /**
    * Whether each resource has a cache, created when the resource is first used: lists and watches are then answered from memory,
-   * whatever the storage is. Default true; an object sets the caches' options. A storage that is in memory needs no cache: of the
-   * options, `bookmarkMs` and `maxWatches` hold for it.
+   * whatever the storage is. Default true; an object sets the caches' options. A storage in memory needs no cache: only the
+   * options `bookmarkMs` and `maxWatches` apply to it.
    */
   readonly cache?: boolean | CacheOptions | undefined;
   /**
    * Whether objects are deleted when their owners, which `metadata.ownerReferences` name, are gone, and whether a deletion's
-   * `propagationPolicy` has an effect. Follows all kinds. Default false.
+   * `propagationPolicy` has an effect. The server then follows all kinds. Default false.
    */
   readonly garbageCollection?: boolean | undefined;
   /**
-   * Of which new objects the server keeps in `metadata.managedFields` who manages which of their fields. `named`: of those whose
-   * creator names a `fieldManager`, as kubectl does; others cost no time and no bytes until they are first applied. `always`: of
-   * all, as a kube-apiserver does; a creator that is not named is called by its user agent. Default `named`.
+   * The new objects for which the server records in `metadata.managedFields` who manages which fields. `named`: those whose
+   * creator names a `fieldManager`, as kubectl does; others cost no time and no bytes until they are first applied. `always`:
+   * all, as a kube-apiserver does; a creator without a name is recorded by its user agent. Default `named`.
    */
   readonly managedFields?: (typeof TRACKED)[number] | undefined;
   /**
@@ -185,14 +185,14 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   /** Creates a `metadata.uid`. Default `crypto.randomUUID`. */
   readonly uid?: (() => string) | undefined;
   /**
-   * Called with unexpected errors, of hooks, too, and with those of the caches. The client only gets a 500, or a 503 from
-   * `authenticate`, without the error. What it throws is ignored. Default: `console.error`, once per kind.
+   * Called with unexpected errors, including those of hooks and caches. The client gets only 500, or 503 if `authenticate`
+   * failed, without the error. What it throws is ignored. Default: `console.error`, once per kind.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
   /** Called once for each request over the network, when its response begins. What it throws goes to `onError`. */
   readonly onRequest?: ((report: RequestReport) => void) | undefined;
   /**
-   * Called when a client is cut, because it takes nothing of its response, or does not end during a shutdown; and when its watch
+   * Called when a client is cut because it does not read its response, or does not end during a shutdown, and when its watch
    * expires. What it throws goes to `onError`.
    */
   readonly onCut?: ((report: CutReport) => void) | undefined;
@@ -246,7 +246,7 @@ export interface Settings extends Limits, Omit<ApiServerOptions, keyof ApiServer
   readonly onError: (error: unknown) => void;
   readonly customResourceDefinitions: boolean;
   readonly convert: Readonly<Record<string, Convert>>;
-  /** Undefined: a cache says by itself that its storage fails, and that it works again. */
+  /** Undefined: a cache itself reports that its storage fails, and that it works again. */
   readonly onCacheError: ApiServerOptions['onError'];
   readonly onRequest: (report: RequestReport) => void;
   readonly onCut: (report: CutReport) => void;

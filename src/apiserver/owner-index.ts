@@ -1,11 +1,11 @@
 /**
- * Who belongs to whom: the objects that have owners, by their owners' uids, and those that wait for their dependents. What has no
- * owner, and does not wait, costs nothing.
+ * Who owns whom: the objects that have owners, by their owners' uids, and those that wait for their dependents. Objects that have
+ * no owners and do not wait cost nothing.
  *
  *     seen, gone ---> [ nodes by key | dependents by the owner's uid | waiting by uid ] ---> look: at this object again
  *                                                                                     '---> lookBelow: at its dependents
  *
- * It knows what was told, which may be late: what it says is a reason to look, never one to delete.
+ * It knows what it was told, which may be outdated: what it says is a reason to look, never one to delete.
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import { isRecord } from '../watch/errors.ts';
@@ -20,12 +20,12 @@ export interface OwnerReference {
   readonly blockOwnerDeletion?: boolean | undefined;
 }
 
-/** For what an object waits that is being deleted. */
+/** What an object that is being deleted waits for. */
 type Waits = typeof FOREGROUND | typeof ORPHAN | undefined;
 
 /** An object that has owners, or that waits. */
 export interface Node {
-  /** The place of its kind in the storage, and its own there. */
+  /** The prefix of its kind in the storage, and its key below that. */
   readonly prefix: string;
   readonly key: string;
   readonly uid: string;
@@ -33,7 +33,7 @@ export interface Node {
   waits: Waits;
 }
 
-/** What is done when something may be due. */
+/** Called when there may be something to do. */
 interface Reactions {
   readonly look: (node: Node) => void;
   readonly lookBelow: (uid: string) => void;
@@ -41,14 +41,14 @@ interface Reactions {
 
 const NONE: readonly OwnerReference[] = [];
 
-/** The owners of an object. What was written past the API may be anything. */
+/** The owners of an object. Objects that were not written through the API may contain anything. */
 export function ownersOf({ metadata }: KubernetesObject): readonly OwnerReference[] {
   const owners = metadata?.ownerReferences;
   if (!Array.isArray(owners) || owners.length === 0) return NONE;
   return owners.filter((each): each is OwnerReference => isRecord(each) && typeof each.uid === 'string');
 }
 
-/** For what an object waits. */
+/** What an object waits for. */
 export function waitsOf({ metadata }: KubernetesObject): Waits {
   const { deletionTimestamp, finalizers = [] } = metadata ?? {};
   if (deletionTimestamp === undefined) return undefined;
@@ -88,7 +88,7 @@ export class OwnerIndex {
     return this.waiting.values();
   }
 
-  /** For what the object of a uid waits. */
+  /** What the object with a uid waits for. */
   waitsOf(uid: string): Waits {
     return this.waiting.get(uid)?.waits;
   }
@@ -101,13 +101,13 @@ export class OwnerIndex {
     return this.nodes.get(node.prefix)?.get(node.key) === node;
   }
 
-  /** An object is there as it is now. */
+  /** Called with the current state of an object. */
   seen(prefix: string, key: string, object: KubernetesObject): void {
     const uid = object.metadata?.uid ?? '';
     const [owners, waits] = [ownersOf(object), waitsOf(object)];
     let node = this.nodes.get(prefix)?.get(key);
     if (node !== undefined && node.uid !== uid) {
-      // Another one of its name: the end of the first has not been told.
+      // It replaces one with the same name, whose deletion was not reported.
       this.gone(node, node.uid);
       node = undefined;
     }
@@ -128,7 +128,7 @@ export class OwnerIndex {
     if (begins || (!isSame && owners.length > 0)) this.reactions.look(node);
   }
 
-  /** An object is gone, whether or not it was known. Without an object: a node that is not there any more. */
+  /** Called when an object is gone, whether or not it was known. */
   gone({ prefix, key }: Pick<Node, 'prefix' | 'key'>, uid: string): void {
     const node = this.nodes.get(prefix)?.get(key);
     if (node !== undefined && node.uid === uid) {
@@ -139,7 +139,7 @@ export class OwnerIndex {
     if (this.dependents.has(uid)) this.reactions.lookBelow(uid);
   }
 
-  /** Gives a node other owners. Those that wait, and that it no longer blocks or no longer has, may be waiting for this. */
+  /** Changes a node's owners. Owners that wait, and that it no longer has or blocks, may have been waiting for this. */
   private move(node: Node, owners: readonly OwnerReference[]): void {
     const before = node.owners;
     const kept = new Set(owners.map(({ uid }) => uid));

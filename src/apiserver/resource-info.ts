@@ -39,19 +39,19 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> ext
   readonly fields: Readonly<Record<string, (object: T) => string | undefined>>;
   /** The prefix of all keys of this resource in the storage. Versions of one resource share it. */
   readonly prefix: string;
-  /** Whether other versions of this resource, which write objects with another `apiVersion`, are served as well. */
+  /** Whether other versions of this resource, whose objects have another `apiVersion`, are served as well. */
   readonly shared: boolean;
-  /** The `apiVersion` in which objects are stored. Absent: that in which they were written. */
+  /** The `apiVersion` in which objects are stored. Absent: the one in which they were written. */
   readonly storedAs?: string | undefined;
-  /** Turns an object of one version of the kind into one of another. Absent: only `apiVersion` differs. */
+  /** Converts an object to another version of the kind. Absent: only `apiVersion` differs. */
   readonly convert?: Convert | undefined;
   /** All versions of a kind that is defined at run time, by `apiVersion`, served or not. */
   readonly versions?: ReadonlyMap<string, ResourceInfo> | undefined;
-  /** What clients of this version are warned of; undefined: nothing. */
+  /** The warning for clients of this version, if any. */
   readonly warning?: string | undefined;
-  /** Changes with everything else that is published about it. */
+  /** Changes whenever anything else that is published about it does. */
   readonly stamp?: string | undefined;
-  /** The stored definition that this is served by, if it was defined at run time. */
+  /** The stored definition that defines it, if it was defined at run time. */
   readonly definition?: { readonly name: string; readonly uid: string; readonly terminating: boolean } | undefined;
   /** As messages name the resource, `orders.example.com`, and the kind, `Order.example.com`. */
   readonly resourceName: string;
@@ -86,21 +86,18 @@ export function toInfo<T extends KubernetesObject>(definition: ResourceDefinitio
   };
 }
 
-/** Whether two definitions with the same place in the storage are versions of one resource. */
+/** Whether two definitions with the same storage prefix are versions of one resource. */
 function isVersionOf(one: ResourceInfo, other: ResourceInfo): boolean {
   const isAlias = one.storedAs !== undefined || other.storedAs !== undefined;
   return (isAlias || one.group === other.group) && one.kind === other.kind && one.namespaced === other.namespaced;
 }
 
-/**
- * Everything that a server serves, by name. What definitions at run time add is replaced in one step; a request keeps what it has
- * found.
- */
+/** What a server serves, by name. What a definition at run time adds is replaced in one step; requests keep what they found. */
 export class Catalog {
   /** What the program serves. */
   readonly fixed: readonly ResourceInfo[];
   private readonly byPath: Map<string, ResourceInfo> = new Map();
-  /** What the definitions at run time serve, by their names. */
+  /** What definitions at run time add, by their names. */
   private readonly added: Map<string, readonly ResourceInfo[]> = new Map();
   private snapshot: readonly ResourceInfo[] | undefined;
 
@@ -117,16 +114,16 @@ export class Catalog {
       const path = pathOf(info);
       if (this.byPath.has(path)) throw invalid('resources', path, 'each resource once');
       const other = this.fixed.find((each) => each.prefix === info.prefix && !isVersionOf(each, info));
-      if (other) throw invalid('resources', path, `no other kind, group or scope than ${other.apiVersion}/${other.plural}`);
+      if (other) throw invalid('resources', path, `the kind, group and scope of ${other.apiVersion}/${other.plural}`);
       const twin = this.fixed.find(
         (each) => each.plural !== info.plural && each.apiVersion === info.apiVersion && each.kind === info.kind,
       );
-      if (twin) throw invalid('resources', path, `another kind than that of ${twin.apiVersion}/${twin.plural}`);
+      if (twin) throw invalid('resources', path, `a kind other than that of ${twin.apiVersion}/${twin.plural}`);
       this.byPath.set(path, info);
     }
   }
 
-  /** All resources: another array after each change, and only then. */
+  /** All resources. The array is a new one after each change, and only then. */
   get all(): readonly ResourceInfo[] {
     this.snapshot ??= [...this.fixed, ...[...this.added.values()].flat()];
     return this.snapshot;
@@ -136,12 +133,12 @@ export class Catalog {
     return this.byPath.get(`${apiVersion}/${plural}`);
   }
 
-  /** What a definition at run time serves at present. */
+  /** What a definition at run time adds at present. */
   addedBy(definition: string): readonly ResourceInfo[] {
     return this.added.get(definition) ?? [];
   }
 
-  /** Replaces what a definition at run time serves. Its paths are those of no other. */
+  /** Replaces what a definition at run time adds. No other definition may have its paths. */
   replace(definition: string, infos: readonly ResourceInfo[]): void {
     for (const info of this.addedBy(definition)) this.byPath.delete(pathOf(info));
     if (infos.length === 0) this.added.delete(definition);
@@ -150,7 +147,7 @@ export class Catalog {
     this.snapshot = undefined;
   }
 
-  /** What is served in place of a resource that a request has found before. */
+  /** The current form of a resource that a request has found before. */
   current(info: ResourceInfo): ResourceInfo | undefined {
     return this.byPath.get(pathOf(info));
   }
@@ -164,7 +161,7 @@ export class Catalog {
   private called(name: string): ResourceInfo | undefined {
     const [, word = '', inGroup, ofVersion] = /^([^./]+)(?:\.([^/]+))?(?:\/([^/]+))?$/.exec(name) ?? [];
     const wanted = word.toLowerCase();
-    // A version alone is one of the group without a name.
+    // A version alone belongs to the group without a name.
     const asked = inGroup ?? (ofVersion === undefined ? undefined : '');
     return this.all.find(({ group, version, plural, singular, kind, shortNames }) => {
       if ((asked !== undefined && asked !== group) || (ofVersion !== undefined && ofVersion !== version)) return false;
@@ -192,14 +189,14 @@ export class Catalog {
 
 const pathOf = ({ apiVersion, plural }: ResourceInfo): string => `${apiVersion}/${plural}`;
 
-/** How an object is emptied. */
+/** Terms of deleting what an object contains. */
 export interface EmptyTerms {
-  /** Check everything, and change nothing. */
+  /** Check everything, but change nothing. */
   readonly dryRun: boolean;
   readonly signal: AbortSignal | undefined;
 }
 
-/** Keeps objects from being created while the definition of their kind is deleted, as namespaces do with theirs. */
+/** Keeps objects from being created while the definition of their kind is being deleted, as namespaces do with their content. */
 export interface DefinitionGuard {
   /** Throws the error for the client if no object of this name may be created. */
   readonly check: (name: string) => void;
@@ -219,13 +216,13 @@ export interface ResourceContext {
   readonly maxSelectorLength: number;
   /** How long objects are kept after each write, in seconds; undefined: for ever. */
   readonly ttlSeconds?: number | undefined;
-  /** Whether the managers of all new objects are tracked, named or not. */
+  /** Whether the managers of all new objects are tracked, even if they are not named. */
   readonly tracksAll?: boolean | undefined;
   /** The other versions of the kind: those that are served, and those that were, if it is defined at run time. */
   readonly versions?: (() => readonly ResourceInfo[]) | undefined;
   /** Called with unexpected errors. */
   readonly onError: (error: unknown) => void;
-  /** Aborts when the server shuts down. Absent if watches of the storage end by themselves then. */
+  /** Aborts when the server shuts down. Absent if the storage's watches then end by themselves. */
   readonly closing?: AbortSignal | undefined;
   /**
    * Rejects with the error for the client if an object of this name may not be created in a namespace. Otherwise resolves with the
@@ -234,13 +231,13 @@ export interface ResourceContext {
   readonly namespaceExists: (namespace: string, name: string) => Promise<string | undefined>;
   /** Rejects if the namespace of a new object is Terminating, or has gone. */
   readonly namespaceHolds: (namespace: string, checked: { uid: string; created: KubernetesObject }) => Promise<void>;
-  /** Whether what becomes of an object's dependents is the garbage collector's work: its finalizers are set. */
+  /** Whether the garbage collector takes care of dependents, so that its finalizers are set. */
   readonly collected: boolean;
   /** Called when an object is gone for good. */
   readonly removed: (namespace: string | undefined) => void;
-  /** What a definition at run time demands of new objects. */
+  /** Checks new objects of a kind that is defined at run time. */
   readonly definition?: DefinitionGuard | undefined;
-  /** Deletes what an object contains, as namespaces do. Resolves to whether nothing is left; rejects to refuse. */
+  /** Deletes what an object contains, as for namespaces. Resolves to whether nothing is left; rejects to refuse. */
   readonly empty?: ((object: KubernetesObject, terms: EmptyTerms) => Promise<boolean>) | undefined;
   /** Adds the server's own members to a new object, as for namespaces. */
   readonly prepared?: (<T extends KubernetesObject>(object: T) => T) | undefined;
@@ -250,7 +247,7 @@ export interface ResourceContext {
   readonly revised?:
     | (<T extends KubernetesObject>(object: T, update: { readonly old: T; readonly part: string }) => T)
     | undefined;
-  /** What becomes first of an object that is deleted, to be held by a finalizer of the server's own. */
+  /** The first step of deleting an object that a finalizer of the server itself will hold. */
   readonly marked?: ((object: KubernetesObject) => KubernetesObject) | undefined;
   /** The check by the resource's schema, once it is compiled. */
   readonly bySchema?: (() => Soon<SchemaCheck>) | undefined;
@@ -261,7 +258,7 @@ export function storageKey({ namespace, name }: NamespacedName): string {
   return namespace === undefined ? name : `${namespace}/${name}`;
 }
 
-/** The time as Kubernetes writes it: to the second. */
+/** The time as Kubernetes writes it, in whole seconds. */
 export function timestamp(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, -5)}Z`;
 }

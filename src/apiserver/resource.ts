@@ -1,6 +1,6 @@
 /**
- * A resource of a server, in process: the verbs without the wire. It checks and answers as the server does over HTTP, and since it
- * is a `ListWatcher`, an informer runs on it without a socket.
+ * A resource of a server, in process: the verbs without the network. It checks and answers as the server does over HTTP, and
+ * since it is a `ListWatcher`, an informer runs on it without a socket.
  *
  *     informer, test, program ---> Resource ---.
  *                                              +---> verbs ---> storage
@@ -8,8 +8,8 @@
  *
  * It is trusted: neither `authenticate` nor `authorize` is called.
  *
- * Single objects are copies, as over the wire: otherwise a caller that reads an object, changes it and updates it would change
- * the stored object, and the update would find nothing to write. Objects of lists and watches are shared by all readers.
+ * Single objects are copies, as over HTTP: otherwise, a caller that reads an object, changes it and updates it would change the
+ * stored object, and the update would find nothing to write. Objects in lists and watches are shared by all readers.
  */
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, namespaceOf } from '../cache/object.ts';
@@ -72,7 +72,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     this.namespace = namespace;
   }
 
-  /** What the server knows about this kind. */
+  /** The group, version, names and scope of this kind. */
   get type(): Required<ResourceType> {
     const { group, version, plural, kind, namespaced } = this.#context().info;
     return { group, version, plural, kind, namespaced };
@@ -99,7 +99,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const asked = {
       namespace: this.namespace,
       parameters: fromWatchOptions(options),
-      // The server's shutdown ends its watches.
+      // The server's shutdown ends the watch.
       signal: signal && context.closing ? AbortSignal.any([signal, context.closing]) : (signal ?? context.closing),
     };
     const watch = await answered(context, asked, watchObjects(context, asked));
@@ -123,7 +123,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   async create(object: T, options: WriteOptions = {}): Promise<T> {
     const { dryRun = false, signal, subresource, fieldValidation } = checkedWrite(options, WRITE_NAMES);
     const writer = writerOf('CreateOptions', options);
-    if (subresource !== undefined) throw invalid('subresource', subresource, 'none: a part of an object is not created');
+    if (subresource !== undefined) throw invalid('subresource', subresource, 'none: a subresource cannot be created');
     const context = this.#context();
     const { info } = context;
     const check = fieldCheck(info, fieldValidation);
@@ -135,7 +135,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     return this.#shown(created, info.main);
   }
 
-  /** Replaces an object. If it has a version that is not the newest, it is refused with 409. */
+  /** Replaces an object. If it has a `resourceVersion` that is not the newest, it is refused with 409. */
   async update(object: T, options: WriteOptions = {}): Promise<T> {
     const { dryRun = false, signal, subresource, fieldValidation } = checkedWrite(options, WRITE_NAMES);
     const writer = writerOf('UpdateOptions', options);
@@ -161,16 +161,16 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const fields = check && (await check());
     const terms = { place, row, dryRun, signal, writer };
     if (type !== 'apply') return this.#update({ ...terms, make: atOnce(toChange(sent, { type, info, row, fields })) });
-    // As over HTTP, where the client writes what all objects of a collection have in common.
+    // As over HTTP, where the client fills these in.
     const config = { apiVersion: kind.apiVersion, kind: kind.kind, ...sent };
     const applied = (async () => applyObject(context, { ...terms, config, force, fields }))();
     return this.#shown((await answered(context, terms, applied)).object, row);
   }
 
-  /** Deletes an object. Resolves with the object if finalizers still hold it; otherwise with undefined: it is gone. */
+  /** Deletes an object. Resolves with the object if finalizers still hold it, and with undefined if it is gone. */
   async delete(name: string, options: DeleteOptions = {}): Promise<T | undefined> {
     const { dryRun = false, signal, subresource, preconditions, propagation } = checkedDelete(options);
-    if (subresource !== undefined) throw invalid('subresource', subresource, 'none: a part of an object is not deleted');
+    if (subresource !== undefined) throw invalid('subresource', subresource, 'none: a subresource cannot be deleted');
     const context = this.#context();
     const deleted = deleteObject(context, placeOf(this, name), { dryRun, signal, preconditions, propagation });
     const { object, gone } = await answered(context, { signal }, deleted);
@@ -190,7 +190,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     return await answered(context, { signal }, shown);
   }
 
-  /** A part of the objects with a path of its own, such as `status` or `scale`. */
+  /** A subresource of the objects, such as `status` or `scale`. */
   subresource<Name extends string>(name: Name): SubresourceClient<SubresourceOf<T, Name>> {
     return subresourceOf(this as unknown as ResourceClient<SubresourceOf<T, Name> & object>, name);
   }
@@ -215,7 +215,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   }
 }
 
-/** How many objects are copied without a look at the time. */
+/** How many objects are copied before the time is checked. */
 const COPIED_AT_ONCE = 16;
 
 function* copies<T>(objects: readonly T[]): Work<T[]> {
@@ -227,7 +227,7 @@ function* copies<T>(objects: readonly T[]): Work<T[]> {
   return copied;
 }
 
-/** Who writes. Throws 422 for a name that no manager can have. */
+/** Who writes. Throws 422 for an invalid manager name. */
 function writerOf(kind: string, { fieldManager }: WriteOptions): Writer {
   const causes = managerCauses(fieldManager);
   if (causes.length > 0) throw invalidOptions(kind, causes);
@@ -239,7 +239,7 @@ function fieldCheck(kind: SeenKind, mode: WriteOptions['fieldValidation']): (() 
   return mode === 'Strict' ? () => FieldCheck.of(kind) : undefined;
 }
 
-/** The result of a verb. Unexpected errors are refused as over HTTP, and reported to the server's owner. */
+/** The result of a verb. Unexpected errors become refusals, as over HTTP, and are reported to `onError`. */
 async function answered<R>(
   { onError }: ResourceContext,
   { signal }: { readonly signal?: AbortSignal | undefined },
@@ -255,7 +255,7 @@ async function answered<R>(
   }
 }
 
-/** The object as if it had come over the wire as JSON: it shares nothing with the caller. */
+/** The object as if it had come as JSON: it shares nothing with the caller. */
 function plain(object: object): KubernetesObject {
   const text = textOf(object);
   if (text === undefined) throw invalid('object', object, 'an object');
@@ -266,7 +266,7 @@ function textOf(object: object): string | undefined {
   try {
     return JSON.stringify(object);
   } catch (error) {
-    // It needs a stack: what a body may have is far less.
+    // The stack overflowed, far beyond the depth that a body may have.
     if (error instanceof RangeError) throw tooDeep();
     throw error;
   }

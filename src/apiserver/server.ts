@@ -7,7 +7,7 @@
  * Invariants
  * - The same functions check, perform and refuse every request, however it arrives.
  * - Objects are encoded once. Lists and watches are spliced from these bytes.
- * - A client that stops reading holds its slot, at most `maxBufferedBytes` and a slice, until it is cut; nobody waits for it.
+ * - A client that stops reading holds its slot, and at most `maxBufferedBytes` and a slice, until it is cut; nobody waits for it.
  * - After `shutdown` has resolved, no request is pending, no watch is open, and no timer runs.
  */
 import { setMaxListeners } from 'node:events';
@@ -59,16 +59,16 @@ import { fieldsIn } from './verbs/read.ts';
 
 /** Options of {@link ApiServer.shutdown}. */
 export interface ShutdownOptions {
-  /** Cuts what has not ended by then. */
+  /** When it aborts, everything that has not ended is cut. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * How long everything is served as before while `/readyz` fails, in ms: time for load balancers to notice, and to send clients
-   * elsewhere. Default 0.
+   * How long everything is still served after `/readyz` begins to fail, in ms: time for load balancers to notice, and to send
+   * clients elsewhere. Default 0.
    */
   readonly delayMs?: number | undefined;
   /**
    * Watches end at random times within this many milliseconds, at least a thousand per second, so that their clients do not all
-   * move to other servers at once. Default 0: all at once.
+   * reconnect at once. Default 0: all at once.
    */
   readonly spreadMs?: number | undefined;
 }
@@ -96,36 +96,36 @@ export class ApiServer<I = unknown> implements ResourceSource {
   /** Aborts when admitted requests are no longer waited for. */
   readonly #cut: AbortController = new AbortController();
   readonly #storages: Map<string, Storage> = new Map();
-  /** Pending until it is known whether what is stored can be served. */
+  /** Pending until it is known whether the stored objects can be served. */
   #checking: Promise<void> | undefined;
-  /** What is wrong with what is stored, by prefix. */
+  /** What is wrong with the stored objects, by prefix. */
   readonly #unservable: Map<string, WatchError> = new Map();
   readonly #contexts: Map<ResourceInfo, ResourceContext> = new Map();
   readonly #answering: Set<Promise<Answer>> = new Set();
-  /** Storages whose watches end when the requests before have been answered. */
+  /** Storages whose watches end once earlier requests have been answered. */
   readonly #retiring: Set<Promise<void>> = new Set();
   #shutdown: Promise<void> | undefined;
   readonly #unobserve: (() => void) | undefined;
   /**
-   * Resolves when the server has started. Requests need not wait for it. Rejects with INVALID_ARGUMENT for an invalid schema, and
-   * for one that needs a package that is not installed.
+   * Resolves when the server has started. Requests need not wait for it. Rejects with INVALID_ARGUMENT for a schema that is
+   * invalid, or needs a package that is not installed.
    */
   readonly ready: Promise<void>;
   /** The handler for node:http: `createServer(server.handler)`. In frameworks such as Express, use it for all paths. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
-  /** The handler for hosts with `fetch` handlers. Pass on the host's second argument, which has the client's address. */
+  /** The handler for hosts with `fetch` handlers. Pass the host's second argument on: it has the client's address. */
   readonly fetch: (request: Request, host?: unknown) => Promise<Response>;
 
   /**
-   * The listener for a node:http server's `upgrade` event, for watches over WebSocket, which the Java client fabric8 prefers. Without
-   * it, a request for a WebSocket is refused with 501, and `onError` is told once.
+   * The listener for a node:http server's `upgrade` event, for watches over WebSocket, which the Java client fabric8 prefers.
+   * Without it, requests for a WebSocket are refused with 501, and `onError` is called once.
    */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and for a resource that cannot be served. */
   constructor(options: ApiServerOptions<I>) {
     this.#settings = toSettings(options);
-    // Each request listens until it is answered, each in-process watch until it ends: node 20 would warn of a leak.
+    // Each request listens until it is answered, and each in-process watch until it ends: Node 20 would warn of a leak.
     setMaxListeners(0, this.#closing.signal, this.#cut.signal);
     const { resources, customResourceDefinitions, convert } = this.#settings;
     const own = customResourceDefinitions ? [toCrdDefinition(convert) as ResourceDefinition] : [];
@@ -159,17 +159,17 @@ export class ApiServer<I = unknown> implements ResourceSource {
     this.upgrade = (request, socket, head) => upgrades.serve(request, socket, head);
     this.#unobserve = this.#settings.telemetry?.observe(() => {
       const { prefix, metrics } = this.#metrics;
-      // How long requests take is told with each of them.
+      // Durations are recorded with each request.
       return [{ prefix, metrics: metrics.filter(({ type }) => type !== 'histogram') }];
     });
     this.ready = this.#start();
-    // Reported even if nobody waits for it; `/readyz` shows it as well.
+    // Reported even if nobody awaits it; `/readyz` shows it, too.
     this.ready.catch((error: unknown) => closing.aborted || onError(error));
   }
 
   /**
-   * Returns a resource in the same process: `PLURAL.GROUP/VERSION`, `PLURAL/v1` for the core group, any other name that kubectl takes,
-   * such as `cm`, or a `ResourceType`.
+   * Returns a resource in the same process: `PLURAL.GROUP/VERSION`, `PLURAL/v1` for the core group, any other name that kubectl
+   * accepts, such as `cm`, or a `ResourceType`.
    *
    * @throws {WatchError} INVALID_ARGUMENT for a resource that is not served.
    */
@@ -178,7 +178,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
   }
 
   /**
-   * Like `resource`, also by the kind of the objects, and waits for the resources of definitions that are stored.
+   * Like `resource`, but also finds a resource by its objects' kind, and waits until stored definitions are served.
    *
    *     await server.kind({ apiVersion: 'example.com/v1', kind: 'Order' })
    *
@@ -198,13 +198,13 @@ export class ApiServer<I = unknown> implements ResourceSource {
   #resource<T extends object>(info: ResourceInfo): Resource<T> {
     return new Resource<T>(() => {
       if (this.#closing.signal.aborted) throw new WatchError('CLOSED', 'the server has shut down');
-      // It may have been defined anew since.
+      // It may have been redefined since.
       return this.#contextOf(info);
     });
   }
 
   /**
-   * The same as a function, in one namespace if one is named: what an `InformerFactory` takes as its source.
+   * The same as a function, in one namespace if one is named: the source for an `InformerFactory`.
    *
    *     const orders = new InformerFactory(server.source).informer<Order>('orders.example.com/v1');
    */
@@ -214,8 +214,8 @@ export class ApiServer<I = unknown> implements ResourceSource {
   };
 
   /**
-   * The server's metrics, in Prometheus' text format, as at `/metrics`, which also has those of the process. The health among them is
-   * that of the last look at it: there is none before `health()`, `/healthz`, `/readyz` or `/metrics` was asked for.
+   * The server's metrics, in Prometheus' text format, as at `/metrics`, which also has those of the process. Health metrics are
+   * from the last check: they are missing until `health()`, `/healthz`, `/readyz` or `/metrics` has been asked.
    */
   get metrics(): string {
     const { metrics, prefix } = this.#metrics;
@@ -248,9 +248,9 @@ export class ApiServer<I = unknown> implements ResourceSource {
   }
 
   /**
-   * Disconnects the clients of the watches that `which` selects at once, for example because their tokens have been revoked. Returns
-   * how many. They come again, and `authenticate` and `authorize` are called again: only these can keep them out. Watches in the
-   * same process have no client.
+   * Immediately disconnects the clients of the watches that `which` selects, for example because their tokens have been revoked.
+   * Returns how many. They come again, and only `authenticate` and `authorize`, which are then called again, can keep them out.
+   * Watches in the same process have no client.
    */
   disconnect(which: (client: WatchClient<I>) => boolean): number {
     return this.#api.watchClients.disconnect(which as (client: WatchClient) => boolean);
@@ -293,13 +293,13 @@ export class ApiServer<I = unknown> implements ResourceSource {
     }
   }
 
-  /** Throws for stored objects that are not what is served. Requests for them fail from then on. */
+  /** Throws if stored objects do not fit their definitions. Requests for them fail from then on. */
   async #checkStored(): Promise<void> {
     const { signal } = this.#closing;
     const { storage, onError } = this.#settings;
     for (const prefix of new Set(this.#catalog.fixed.map((info) => info.prefix))) {
       const all = this.#catalog.fixed.filter((info) => info.prefix === prefix);
-      // A storage that cannot be reached is noticed by others, too.
+      // Others also notice that a storage cannot be reached.
       const fault = await untilAborted(faultOfStored(storage, all, signal), signal).catch((error: unknown) => {
         if (!signal.aborted) onError(error);
       });
@@ -329,7 +329,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
     return answer;
   }
 
-  /** What the verbs of a resource need at present. */
+  /** What the verbs of a resource currently need. */
   #contextOf(found: ResourceInfo): ResourceContext {
     const info = this.#catalog.current(found);
     if (info === undefined) throw noSuchPath();
@@ -384,7 +384,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
     return storage;
   }
 
-  /** Forgets what was served. Requests that have begun keep it; once they have ended, so do watches. */
+  /** Forgets what was served. Requests that have begun keep it; once they have ended, its watches end. */
   #replaced(infos: readonly ResourceInfo[], ends: boolean): void {
     for (const info of infos) this.#contexts.delete(info);
     const prefix = ends ? infos[0]?.prefix : undefined;
@@ -424,7 +424,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
   }
 
   #liveAnswer(): WholeAnswer {
-    // A probe of life must not wait for a storage: it shows what the last look has shown.
+    // A liveness probe must not wait for a storage: it shows the result of the last check.
     void this.#health.now();
     return this.#health.isBroken ? text(503, healthText('livez', [{ name: 'storage', ok: false }])) : text(200, 'ok');
   }

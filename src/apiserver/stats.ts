@@ -4,10 +4,10 @@ import { counter, Durations, gauge, type Histogram, type Metric, type MetricGrou
 import type { KnownHealth } from './health.ts';
 import type { QuotaReason } from './http/quotas.ts';
 
-/** In seconds: from an answer out of memory to the longest time that a request may take by default. */
+/** In seconds: from an answer from memory to the longest time that a request may take by default. */
 const BOUNDS: readonly number[] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** A server's counters. Each of them only grows, except `watchers`. */
+/** A server's counters. All but `watchers` only grow. */
 export class ApiCounts {
   private readonly byCode: Map<string, number> = new Map();
   private readonly byVerb: Map<string, number> = new Map();
@@ -16,7 +16,7 @@ export class ApiCounts {
   watchers: number = 0;
   watchersOpened: number = 0;
   watchersStalled: number = 0;
-  /** Of streams that have ended, as are `sentBytes`. */
+  /** Counts only streams that have ended; so does `sentBytes`. */
   events: number = 0;
   sentBytes: number = 0;
 
@@ -29,8 +29,8 @@ export class ApiCounts {
   }
 
   /**
-   * A request was refused with 429 for its address, its tenant, or because all places are taken; or its connection was closed,
-   * because earlier ones of it are unanswered.
+   * Counts a request that was refused with 429 because of its address, its tenant, or because all places are taken; or whose
+   * connection was closed because too many earlier requests on it are unanswered.
    */
   limited(reason: QuotaReason | 'pipelined'): void {
     this.limitedBy.set(reason, (this.limitedBy.get(reason) ?? 0) + 1);
@@ -86,7 +86,7 @@ export interface ResourceStats {
   readonly resource: string;
   /** Open watches over the network. */
   readonly watchers: number;
-  /** How many of them have events waiting because their connections have no room. */
+  /** How many of them have events waiting because their connections are full. */
   readonly behind: number;
   /** The largest number of events waiting for any one of them. */
   readonly lag: number;
@@ -101,11 +101,11 @@ export function toCacheStats({ error, ...stats }: CacherStats): CacheStats {
   return error === undefined ? stats : { ...stats, error: messageOf(error) };
 }
 
-/** What `/metrics` has and `/stats` has not. */
+/** What `/metrics` has in addition to `/stats`. */
 interface MoreFigures {
   readonly requestsByVerb: Readonly<Record<string, number>>;
   readonly durationsByVerb: Readonly<Record<string, Histogram>>;
-  /** Undefined: nobody has asked yet. */
+  /** Undefined until somebody asks. */
   readonly health: KnownHealth | undefined;
 }
 
@@ -125,7 +125,7 @@ function ofHealth(health: KnownHealth | undefined): readonly Metric[] {
 
 type Read = (resource: ResourceStats) => number | undefined;
 
-/** What there is of each resource. */
+/** The metrics of each resource. */
 const OF_RESOURCES: readonly (readonly [typeof gauge, name: string, help: string, Read])[] = [
   [gauge, 'resource_watchers', 'Open watches, by resource.', ({ watchers }) => watchers],
   [
@@ -159,7 +159,7 @@ const OF_RESOURCES: readonly (readonly [typeof gauge, name: string, help: string
   ],
 ];
 
-/** No labels for clients or names, whose number has no bound. The number of resources has one. */
+/** No labels for clients or names, whose number is unbounded. The number of resources is bounded. */
 export function toMetrics(stats: ApiServerStats, { requestsByVerb, durationsByVerb, health }: MoreFigures): MetricGroup {
   const by = (read: Read): Metric['value'] => ({
     label: 'resource',

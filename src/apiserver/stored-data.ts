@@ -3,8 +3,8 @@
  *
  *     <group or core>/<plural>/<namespace>/<name>
  *
- * - At the start: objects of another kind, scope or version than those that are served would be served as what they are not.
- * - In a namespace that is deleted: objects of kinds that this server does not know, but another one on the same storage does.
+ * - At the start: objects of another kind, scope or version than defined would be served as what they are not.
+ * - When a namespace is deleted: it may have objects of kinds that only another server on the same storage knows.
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -13,7 +13,7 @@ import { nextTurn } from '../watch/turn.ts';
 import type { Catalog, ResourceInfo } from './resource-info.ts';
 import { toRows } from './subresources.ts';
 
-/** Objects, or keys, that are read at once. */
+/** How many objects or keys are read at a time. */
 const PAGE = 500;
 
 /** Returns what is wrong with the stored objects of a resource; undefined if they can be served. Reads all of them. */
@@ -30,7 +30,7 @@ export async function faultOfStored(
     for (const object of page.items) {
       const fault = faultOf(object, all);
       if (fault !== undefined)
-        return invalid('resources', `${fault} in the storage`, `definitions of all that is under ${prefix}`);
+        return invalid('resources', `${fault} in the storage`, `definitions for everything under ${prefix}`);
     }
     next = page.continue;
     if (next) await new Promise<void>(nextTurn);
@@ -38,7 +38,7 @@ export async function faultOfStored(
   return undefined;
 }
 
-/** What was written past the API may lack anything, and is served as it is. */
+/** An object that was not written through the API may lack anything, and is served as it is. */
 function faultOf({ apiVersion, kind, metadata }: KubernetesObject, all: readonly ResourceInfo[]): string | undefined {
   const { kind: expected, namespaced } = all[0] as ResourceInfo;
   const { name, namespace, uid } = metadata ?? {};
@@ -51,7 +51,7 @@ function faultOf({ apiVersion, kind, metadata }: KubernetesObject, all: readonly
 }
 
 /**
- * Finds the kinds that have objects in a namespace although they are not in the catalog, as far as their objects tell. Keys of other
+ * Finds kinds that have objects in a namespace but are not in the catalog, judging by the objects themselves. Keys of other
  * programs are left alone. Finds none in a storage without `keys`.
  */
 export async function unknownKinds(

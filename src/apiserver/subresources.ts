@@ -1,8 +1,8 @@
 /**
- * The parts of objects that have paths of their own: a row for each, from which discovery, OpenAPI and all verbs know it.
+ * The parts of objects that have paths of their own. Each is a row of a table, which discovery, OpenAPI and all verbs use.
  *
  *     path                is read as    a write changes
- *     /orders/a           the object    all but what rows own         `main`
+ *     /orders/a           the object    all that no row owns         `main`
  *     /orders/a/status    the object    `status`, which it owns
  *     /orders/a/scale     a Scale       the replicas of the spec
  *
@@ -19,29 +19,29 @@ import { AGE, isReview, shown } from './kinds/common.ts';
 import type { Json } from './request/json.ts';
 import { VERBS, type Verb } from './request/path.ts';
 
-/** What is known about the kind of what is read and written somewhere. */
+/** The kind of the objects that are read and written at a path. */
 export type SeenKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'preserveUnknownFields' | 'columns'> & {
   readonly apiVersion: string;
 };
 
 /** One row. */
 export interface Subresource {
-  /** As in paths; empty for the object itself. */
+  /** Its name in paths; empty for the object itself. */
   readonly name: string;
   readonly verbs: readonly Verb[];
-  /** The kind of what is read and written. Absent: that of the objects. */
+  /** The kind that is read and written here. Absent: that of the objects. */
   readonly kind?: SeenKind;
   /** The member of the objects that can be written only here. */
   readonly owns?: string;
-  /** An object as it is read here; `forWrite`: to be changed by a patch, which may fill in what is missing. */
+  /** An object as it is read here. `forWrite`: a patch will change it, and may fill in what is missing. */
   view<T extends KubernetesObject>(object: T, forWrite?: boolean): KubernetesObject;
-  /** What is wrong with the form of what was sent. */
+  /** What is wrong with the form of a sent object. */
   fault?(sent: Json): string | undefined;
   /** The object after a write of `sent`. */
   merge<T extends Json>(sent: T, old: T): T;
   /** The path, in an object, of the replicas that a Scale shows. */
   readonly replicas?: readonly string[] | undefined;
-  /** What is wrong with an object because it has this subresource, however it is written. */
+  /** What is wrong with an object that has this subresource, at whichever path it is written. */
   causes?(object: Json): FieldCause[];
 }
 
@@ -63,7 +63,7 @@ const STATUS: Subresource = {
   merge: (sent, old) => withMembers(old, sent, ['status']),
 };
 
-/** Both of these also write the metadata. Upstream: `namespaceStatusStrategy`, `namespaceFinalizeStrategy`. */
+/** Both also write the metadata. Upstream: `namespaceStatusStrategy`, `namespaceFinalizeStrategy`. */
 const OF_NAMESPACES: readonly Subresource[] = [
   {
     ...{ name: 'finalize', verbs: ['update'], owns: 'spec', view: (object) => object },
@@ -96,7 +96,7 @@ export function rowOf({ main, subresources }: Rows, name: string | undefined): S
   return name === undefined ? main : subresources.find((each) => each.name === name);
 }
 
-/** An object with some members of another one, which may have none. */
+/** An object with some members replaced by those of another; members that the other lacks are removed. */
 export function withMembers<T extends Json>(object: T, other: Json, members: readonly string[]): T {
   const result: Record<string, unknown> = { ...object };
   for (const member of members) {
@@ -106,7 +106,7 @@ export function withMembers<T extends Json>(object: T, other: Json, members: rea
   return result as T;
 }
 
-/** How many there are, and shall be, of any kind. Upstream: `autoscaling/v1` `Scale`. */
+/** The actual and the desired number of instances, for any kind. Upstream: `autoscaling/v1` `Scale`. */
 const SCALE: SeenKind = {
   ...{ group: 'autoscaling', version: 'v1', apiVersion: 'autoscaling/v1', kind: 'Scale' },
   schema: {
@@ -114,12 +114,12 @@ const SCALE: SeenKind = {
     type: 'object',
     properties: {
       spec: {
-        description: 'What is wanted.',
+        description: 'The desired state.',
         type: 'object',
         properties: { replicas: { description: 'The desired number of instances.', type: 'integer', format: 'int32' } },
       },
       status: {
-        description: 'What there is. Read-only.',
+        description: 'The observed state. Read-only.',
         type: 'object',
         required: ['replicas'],
         properties: {
@@ -136,7 +136,7 @@ const SCALE: SeenKind = {
   ],
 };
 
-/** The same path in a Scale, as a set of fields has it. */
+/** The same path in a Scale, as a path in a field set. */
 export const SCALE_REPLICAS: readonly string[] = ['f:spec', 'f:replicas'];
 
 interface Scaled extends KubernetesObject {
@@ -144,7 +144,7 @@ interface Scaled extends KubernetesObject {
   readonly status: { readonly replicas: number };
 }
 
-/** To a patch, replicas that are not there: no other number is lower. Upstream: `invalidSpecReplicas`. */
+/** Stands for missing replicas while a patch is applied: no other number is lower. Upstream: `invalidSpecReplicas`. */
 const UNSET = -(2 ** 31);
 const MAX_REPLICAS = 2 ** 31 - 1;
 
@@ -185,7 +185,7 @@ function toScale({ specReplicasPath, statusReplicasPath, labelSelectorPath }: Sc
   };
 }
 
-/** What cannot be read as a Scale. */
+/** Why something cannot be read as a Scale. */
 function faultOfScale({ spec, status }: Json): string | undefined {
   for (const [name, part] of Object.entries({ spec, status })) {
     if (isNullish(part)) continue;
@@ -218,7 +218,7 @@ type Steps = readonly string[];
 /** The steps of a path such as `.spec.replicas`. */
 const toSteps = (path: string | undefined): Steps | undefined => path?.split('.').slice(1);
 
-/** The value at a path. If a part of the path is there but no object: that, in a list, which is valid nowhere. */
+/** The value at a path. If a part of the path is not an object, that part in a list, which is never valid. */
 function valueAt(object: object, steps: Steps | undefined): unknown {
   if (steps === undefined) return undefined;
   let value: unknown = object;

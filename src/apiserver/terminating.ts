@@ -1,8 +1,8 @@
 /**
- * What outlives the request that asked for it: the deletion of an object that contains others, in each of the servers that share a
- * storage. Namespaces contain objects; definitions contain those of their kind.
+ * Deletions that outlive their requests: those of objects that contain others, in each of the servers that share a storage.
+ * Namespaces contain objects; definitions contain those of their kind.
  *
- *     list, watch ---> Terminating, and nobody else holds it ---> after a second or two: finish ---> gone
+ *     list, watch ---> Terminating, and no other finalizer ---> after a second or two: finish ---> gone
  *                        '- an object of it is gone (hurry): finish now -^        '- not yet: again, later and later
  *
  * The server that was asked to delete a namespace does so while it answers; most of the time the namespace is gone before another
@@ -17,13 +17,13 @@ import type { Clock } from '../watch/clock.ts';
 import { isWatchError } from '../watch/errors.ts';
 import { Follower } from './follower.ts';
 
-/** Who else looks at what is there and at what changes, in this order, after the one who deletes. What it throws is reported. */
+/** Also gets the existing objects and then every change, after the deleter. What it throws is reported. */
 interface Observer {
   whole(items: readonly KubernetesObject[]): void | Promise<void>;
   changed(event: ChangeEvent<KubernetesObject>): void | Promise<void>;
 }
 
-/** By what a server works in the background. */
+/** What a server's background work needs. */
 export interface BackgroundDeps {
   readonly clock: Clock;
   readonly random: () => number;
@@ -32,7 +32,7 @@ export interface BackgroundDeps {
 
 /** What the deletion of containers needs. */
 export interface TerminatingDeps extends BackgroundDeps {
-  /** Whether a Terminating one has to be finished by the servers now. */
+  /** Whether it is the servers' turn to finish a Terminating object. */
   readonly isDue: (object: KubernetesObject) => boolean;
   /** Tries to finish a deletion. Resolves to whether it is gone. */
   readonly finish: (name: string, uid: string | undefined, signal: AbortSignal) => Promise<boolean>;
@@ -66,7 +66,7 @@ export class Terminating {
     setMaxListeners(0, this.stopping.signal);
   }
 
-  /** Resolves when the existing ones have been seen. From then on it follows the storage. */
+  /** Resolves when the existing objects have been seen. From then on it follows the storage. */
   async start(storage: Storage<KubernetesObject>): Promise<void> {
     const { signal } = this.stopping;
     const { clock, random, onError } = this.deps;
@@ -79,7 +79,7 @@ export class Terminating {
     if (!signal.aborted) this.following = follower.follow(after);
   }
 
-  /** Something has happened in a container: if its deletion waits, it may have waited for this. */
+  /** Called when something happened in a container, for which its deletion may have been waiting. */
   hurry(name: string): void {
     const job = this.jobs.get(name);
     if (job) this.attempt(job);

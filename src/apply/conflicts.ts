@@ -1,12 +1,12 @@
 /**
- * Conflicts: what an apply would take from others, found as sets of fields, and told as a 409 with paths. There may be as many as the
- * object has fields, so a part is named, and the rest counted.
+ * Conflicts: what an apply would take from others, found as sets of fields, and reported as a 409 with paths. There may be as
+ * many as the object has fields, so some are named, and the rest counted.
  */
 import type { Work } from '../watch/fair-queue.ts';
 import { type FieldSet, pathsOf, shownPath, sizeOf } from './field-set.ts';
 import { type Owner, shownOwner } from './managers.ts';
 
-/** A conflict: the manager, as upstream's messages name it, and the field. */
+/** A conflict: the field, and its manager, as upstream's messages name it. */
 export interface Conflict {
   readonly manager: string;
   readonly field: string;
@@ -18,7 +18,7 @@ const MAX_CONFLICTS = 100;
 /** Thrown by an apply that would change what others own. */
 export class ApplyConflict extends Error {
   override readonly name: string = 'ApplyConflict';
-  /** The first 100 conflicts. Of a field with a long path, the first 256 characters are told. */
+  /** The first 100 conflicts. Paths are cut after 256 characters. */
   readonly conflicts: readonly Conflict[];
   /** How many more there are. */
   readonly more: number;
@@ -58,7 +58,7 @@ export interface Conflicting {
   readonly fields: FieldSet;
 }
 
-/** Thrown where they are found. */
+/** Thrown where conflicts are found. */
 export class Conflicts extends Error {
   readonly found: readonly Conflicting[];
 
@@ -68,7 +68,7 @@ export class Conflicts extends Error {
   }
 }
 
-/** The error that tells of them. */
+/** The error that reports them. */
 export function* conflictOf(found: readonly Conflicting[]): Work<ApplyConflict> {
   const conflicts: Conflict[] = [];
   let all = 0;

@@ -1,18 +1,18 @@
 /**
- * Server-side apply, without a server: what is stored after a write, and who owns which of its fields then.
+ * Server-side apply, without a server: what is stored after a write, and who then owns which of its fields.
  *
- *     updated:  live, sent -- compared --> what changed is the writer's now, and nobody else's
+ *     updated:  live, sent -- compared --> what changed now belongs to the writer alone
  *     applied:  live, config -- merged --> what the writer gave up and nobody else owns is pruned --> compared
- *                                          what changed and is another's is a conflict, or the writer's now by force
+ *                                          a changed field of another owner is a conflict; with force, it is taken over
  *
- * Fields may have several owners: who applies the value that a field has anyway shares it. Owners of another version of the kind are
- * compared in that version. The results are those of Kubernetes (structured-merge-diff and `managedfields` of apimachinery), which
- * test/peers/apply.test.ts compares.
+ * Fields may have several owners: a manager that applies the value that a field already has shares it. Owners in another version
+ * of the kind are compared in that version. The results are those of Kubernetes (structured-merge-diff and `managedfields` of
+ * apimachinery); test/peers/apply.test.ts compares them.
  *
  * Invariants
- * - Objects that are given are not changed. What does not change is shared with the result.
- * - A field that is in no object is nobody's, and identity (name, uid, version and so on) is never anybody's.
- * - Everything runs in pieces, in time proportional to the objects and their owners.
+ * - Arguments are not changed. Unchanged parts are shared with the result.
+ * - A field that the object does not have has no owner, and identity (name, uid, version and so on) never has one.
+ * - Everything runs in pieces, in time proportional to the size of the objects and of their owners' sets.
  */
 
 import { comparing, put, walking } from '../storage/json.ts';
@@ -75,17 +75,17 @@ export interface FieldManagerOptions {
   readonly schema: JsonSchema | undefined;
   readonly apiVersion: string;
   /**
-   * The members, as dotted paths, that a write of a subresource never owns, such as `status` for the object itself; in another version:
-   * those of which it takes nothing from that version's owners.
+   * The members, as dotted paths, that a write of a subresource never owns, such as `status` for the object itself. For another
+   * version: those that it never takes from that version's owners.
    */
   readonly reset?: ((subresource: string, apiVersion: string) => readonly string[]) | undefined;
-  /** What a new object of the kind has before anybody has said anything, as structs of Go have zeros: nobody owns that. */
+  /** What a new object of the kind has before anything is set, like the zeros of a struct in Go: nobody owns that. */
   readonly empty?: Json | undefined;
   /** The other versions of the kind, with their schemas. */
   readonly versions?: Readonly<Record<string, JsonSchema | undefined>> | undefined;
   /** Converts an object to another version. Default: only its apiVersion changes. */
   readonly convert?: ((object: Json, apiVersion: string) => Work<Json>) | undefined;
-  /** If live objects are those of a storage, which never change. */
+  /** Present if live objects are those of a storage, which never change. */
   readonly stored?: StoredParts | undefined;
 }
 
@@ -99,16 +99,16 @@ const IDENTITY: FieldSet = setOf(
     .map((name) => ['f:metadata', fieldElement(name)]),
 );
 
-/** The name of the owner of what was there before anybody applied. */
+/** The owner of the fields that existed before the first apply. */
 const BEFORE = 'before-first-apply';
-/** The owner of the fields that the current write changes, until they become its manager's. */
+/** Stands for the owner of the fields that the current write changes, until they are its manager's. */
 const SELF = '';
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 const MAX_ANNOTATION_BYTES = 262_144;
-/** Levels of what the annotation says: as many as a body may have. */
+/** The most levels of the annotation's JSON: as many as a body may have. */
 const MAX_DEPTH = 128;
 
-/** An object of a version of the kind that there is no more. */
+/** The object is in a version of the kind that no longer exists. */
 class MissingVersion extends Error {}
 
 /** Keeps the owners of the fields of the objects of a kind, in one version. */
@@ -116,7 +116,7 @@ export class FieldManager {
   readonly #options: FieldManagerOptions;
   readonly #types: Map<string, Type> = new Map();
   readonly #ignored: Map<string, FieldSet> = new Map();
-  /** What is known of the parts of a live object. */
+  /** What is known about the parts of a live object. */
   readonly #live: Stored | undefined;
 
   constructor(options: FieldManagerOptions) {
@@ -125,8 +125,8 @@ export class FieldManager {
   }
 
   /**
-   * What is to be stored by a create, update or patch: `sent` with its `metadata.managedFields`. `live` is undefined for a create. An
-   * object that nobody tracks stays so, and one that is not of its type keeps the owners that it had.
+   * The object that a create, update or patch stores: `sent` with its `metadata.managedFields`. `live` is undefined for a create.
+   * An untracked object stays untracked, and one that does not fit its type keeps its owners.
    */
   *updated(live: Json | undefined, sent: Json, by: WriteBy): Work<Json> {
     beginOperation();
@@ -144,7 +144,7 @@ export class FieldManager {
   }
 
   /**
-   * What is to be stored by an apply. `live` is undefined if there is no object yet. Throws {@link ApplyConflict}, or REFUSED with
+   * The object that an apply stores. `live` is undefined if there is no object yet. Throws {@link ApplyConflict}, or REFUSED with
    * upstream's message if the configuration cannot be applied.
    */
   *applied(live: Json | undefined, config: Json, by: WriteBy & { readonly force: boolean }): Work<Json> {
@@ -164,7 +164,7 @@ export class FieldManager {
     }
   }
 
-  /** What a manager has applied, but for what others have taken over; undefined: nothing. */
+  /** What a manager has applied, except what others have taken over; undefined if nothing. */
   *extracted(object: Json, manager: string, subresource: string): Work<Json | undefined> {
     beginOperation();
     const type = this.#type;
@@ -187,7 +187,7 @@ export class FieldManager {
     throw refused(400, 'BadRequest', `invalid object type: ${shownKind(apiVersion, kind)}`);
   }
 
-  /** An update: moves to its manager what changes. */
+  /** An update: its manager becomes the owner of what changes. */
   *#update(live: Json, next: Json, { owners, by }: { owners: Owners; by: WriteBy }): Work<void> {
     const type = this.#type;
     yield* checked(type, next, { as: 'convert new object (%) to smd typed', lenient: true });
@@ -213,7 +213,7 @@ export class FieldManager {
     yield* capped(owners);
   }
 
-  /** An apply, with what kubectl has applied on its side before counting as its own. */
+  /** An apply. What kubectl has applied client-side before counts as the manager's own. */
   *#apply(live: Json, config: Json, { owners, by }: ApplyOf): Work<{ object: Json; owners: Owners }> {
     const started = new Map(owners);
     if (owners.size === 0) {
@@ -248,7 +248,7 @@ export class FieldManager {
     const last = owners.get(id);
     const whole = (yield* told('failed to merge config', merged(type, live, config))) as Json;
     const apart = this.#ignoredBy(subresource, apiVersion);
-    // Mostly, a manager has the same fields as last time: nothing is given up then.
+    // Usually, a manager has the same fields as last time, and so gives up nothing.
     const isKept = last?.read && last.read.set === last.set && this.#isPlain(owners, last);
     const hasSame = isKept && stored?.hasFields(type, config, { fields: last.read.fields, but: IDENTITY, apart });
     const set = hasSame ? last.set : yield* difference(yield* fieldsOf(type, config), apart, true);
@@ -262,7 +262,7 @@ export class FieldManager {
     return { object: isNoop ? live : object, owners };
   }
 
-  /** Takes from all others what changes. Throws Conflicts if that may not be. Returns what changes in this version. */
+  /** Takes what changes from all others. Throws Conflicts if that is not allowed. Returns what changes in this version. */
   *#disown(live: Json, next: Json, { owners, self, force, subresource }: Disowning): Work<Comparison> {
     const { apiVersion } = this.#options;
     const own = yield* this.#changes(live, next, subresource);
@@ -295,7 +295,7 @@ export class FieldManager {
     return yield* withoutIgnored(yield* compared(this.#type, live, next), this.#ignoredBy(subresource, apiVersion));
   }
 
-  /** What changes in another version; undefined if there is none of that name. */
+  /** What changes in another version; undefined if that version does not exist. */
   *#changesIn(
     apiVersion: string,
     live: Json,
@@ -312,7 +312,7 @@ export class FieldManager {
     }
   }
 
-  /** Fits the owners' fields to schemas that have changed since. Owners of versions that are gone are forgotten. */
+  /** Adapts the owners' fields to schemas that have changed since. Owners in versions that are gone are forgotten. */
   *#reconcile(live: Json, owners: Owners): Work<void> {
     const [versions, fitting] = [new Map<string, boolean>(), this.#options.stored?.owners];
     for (const [id, owner] of owners) {
@@ -332,7 +332,7 @@ export class FieldManager {
     }
   }
 
-  /** Whether a version is there. Throws if the object cannot be converted to it. */
+  /** Whether a version exists. Throws if the object cannot be converted to it. */
   *#isThere(live: Json, apiVersion: string): Work<boolean> {
     try {
       yield* this.#convert(live, apiVersion);
@@ -343,13 +343,13 @@ export class FieldManager {
     }
   }
 
-  /** Whether everybody writes as this version has it, as far as that matters. */
+  /** Whether all owners write in this version, as far as that matters. */
   #isPlain(owners: Owners, last: Owner): boolean {
     const { convert, apiVersion } = this.#options;
     return last.apiVersion === apiVersion && (!convert || [...owners.values()].every((each) => each.apiVersion === apiVersion));
   }
 
-  /** Removes what the manager applied last time and not now, unless others own it. */
+  /** Removes what the manager applied last time but not now, unless others own it. */
   *#prune(whole: Json, owners: Owners, { id, last }: { id: string; last: Owner | undefined }): Work<Json> {
     const { set } = owners.get(id) as Owner;
     if (!last || last.set.isEmpty) return whole;
@@ -383,7 +383,7 @@ export class FieldManager {
     return yield* this.#convert(result, this.#options.apiVersion);
   }
 
-  /** Adds back what was pruned and is owned in a version. */
+  /** Adds back what was pruned but is owned in a version. */
   *#addBack(
     whole: Json,
     pruned: Json,
@@ -403,7 +403,7 @@ export class FieldManager {
     return [all, (yield* without(type, all, yield* difference(allFields, kept))) as Json];
   }
 
-  /** What kubectl has applied on its side, as far as the object still has it. */
+  /** What kubectl has applied client-side, as far as the object still has it. */
   *#lastApplied(live: Json): Work<FieldSet | undefined> {
     const text = annotationsOf(live)?.[LAST_APPLIED];
     if (typeof text !== 'string' || text === '') return undefined;
@@ -477,7 +477,7 @@ function* withoutIgnored({ added, modified, removed }: Comparison, ignored: Fiel
   };
 }
 
-/** A set, as it was read if it is the same. */
+/** A set; the one that was read if it is the same. */
 function* again(last: Owner | undefined, set: FieldSet): Work<Pick<Owner, 'set' | 'read'>> {
   return last && (yield* isSame(last.set, set)) ? { set: last.set, read: last.read } : { set };
 }
@@ -499,16 +499,16 @@ function* writtenOf({ removed, modified, added }: Comparison): Work<Changes> {
 
 interface Disowning {
   readonly owners: Owners;
-  /** Whose write it is. */
+  /** The owner that writes. */
   readonly self: string;
   readonly force: boolean;
   readonly subresource: string;
 }
 
-/** What there is before a create. */
+/** The uid of an object, which has none before it is created. */
 const uidOf = ({ metadata }: Json): unknown => (isRecord(metadata) ? metadata.uid : undefined);
 
-/** Owners as the request has them, or those of the object. */
+/** The owners in the request, or else those of the object. */
 function* ownersOf(live: Json, sent: Json, { subresource, known }: { subresource: string; known: Known }): Work<Owners> {
   const entries = subresource === '' ? entriesOf(sent) : undefined;
   if (entries && isReset(entries)) return new Map();
@@ -539,7 +539,7 @@ function* liveOwners(live: Json, known: Known): Work<Owners> {
 
 const isInvalid = (error: unknown): boolean => error instanceof TypedError || isWatchError(error, 'INVALID_ARGUMENT');
 
-/** Does work, and says at what it failed. */
+/** Does work. If it fails, the error says what failed. */
 function* told<R>(what: string, work: Work<R>): Work<R> {
   try {
     return yield* work;
@@ -562,7 +562,7 @@ function annotationsOf({ metadata }: Json): Readonly<Record<string, unknown>> | 
   return isRecord(annotations) ? annotations : undefined;
 }
 
-/** An object in which the annotation of a client-side apply, if there is one, says what was applied now. */
+/** An object whose annotation of client-side apply, if there is one, is updated to what was applied now. */
 function withLastApplied(object: Json, config: Json): Json {
   const annotations = annotationsOf(object);
   if (!annotations?.[LAST_APPLIED]) return object;

@@ -1,26 +1,26 @@
 /**
- * Sets of fields: which fields of an object somebody owns, as `metadata.managedFields` has them (FieldsV1).
+ * Sets of fields: those of an object that somebody owns, as in `metadata.managedFields` (FieldsV1).
  *
  *     { "f:spec": { "f:ports": { "k:{\"port\":80}": { ".": {}, "f:port": {} } } } }
- *       a node     its children   an element            it is a member itself, beside what is below it
+ *       a node     its children   an element            it is itself a member, besides what is below it
  *
- * A set is a tree. An element of a path is its text in FieldsV1, in one spelling, so that equal elements are equal texts: `f:` and the
- * name of a field, `k:` and the keys of an item of a list, `v:` and an item of a set, `i:` and an index.
+ * A set is a tree. An element of a path is its text in FieldsV1, in canonical form, so that equal elements are equal texts: `f:`
+ * and the name of a field, `k:` and the keys of a list item, `v:` and an item of a set, `i:` and an index.
  *
  * Invariants
- * - Sets do not change once they are made; the results of operations share what is the same. A result that equals the first operand
- *   is that operand, so that "nothing has changed" is one comparison.
- * - No node is empty but the root: each is a member or has children.
- * - All operations take time in proportion to the nodes that both operands have, and run in pieces.
+ * - Sets are immutable; the results of operations share what is the same. A result that equals the first operand is that operand,
+ *   so that "nothing has changed" is one comparison.
+ * - No node except the root is empty: each is a member or has children.
+ * - All operations take time proportional to the nodes that both operands share, and run in pieces.
  */
 import { invalid, isRecord, WatchError } from '../watch/errors.ts';
 import { STRIDE, type Work } from '../watch/fair-queue.ts';
 
-/** Levels of a path. No schema is as deep. */
+/** The most levels of a path. No schema is that deep. */
 const MAX_DEPTH = 512;
-/** How long an element may be, unless it is a field or a text. */
+/** The longest element, in characters, unless it is a field or a string. */
 export const MAX_ELEMENT_CHARS = 8_192;
-/** Elements of one set. */
+/** The most elements of one set. */
 const MAX_FIELDS = 250_000;
 
 type Children = Map<string, FieldSet>;
@@ -30,7 +30,7 @@ export class FieldSet {
   /** Whether the path that leads here is in the set. */
   readonly isMember: boolean;
   #children: ReadonlyMap<string, FieldSet> | undefined;
-  /** The same as FieldsV1 that are in our form, until somebody asks for the children. */
+  /** The children as canonical FieldsV1, until they are needed. */
   #fields: Fields | undefined;
 
   constructor(isMember: boolean, children?: ReadonlyMap<string, FieldSet>, fields?: Fields) {
@@ -75,15 +75,15 @@ function childrenIn(fields: Fields): Children | undefined {
   return children;
 }
 
-/** The same as `fromFields` says of FieldsV1 that are exact and not large. */
+/** What `fromFields` returns for FieldsV1 that are exact and not large. */
 export const ofExact = (fields: Fields): Read => ({ set: new FieldSet(false, undefined, fields), isExact: true, size: 0 });
 
 /** What was read. */
 interface Read {
   readonly set: FieldSet;
-  /** Whether it would be written so. */
+  /** Whether it would be written in the same way. */
   readonly isExact: boolean;
-  /** How many fields there are, if it was not known. */
+  /** How many fields there are, if that was not known. */
   readonly size: number;
 }
 
@@ -92,14 +92,14 @@ export const NO_FIELDS: FieldSet = new FieldSet(false);
 export const LEAF: FieldSet = new FieldSet(true);
 
 let steps = 0;
-/** Whether a step is one of those after which work gives way. */
+/** Whether work yields after this step. */
 export const isPause = (): boolean => ++steps % STRIDE === 0;
 
 /** Collects paths. */
 export class FieldSetBuilder {
   #root: FieldSet = new FieldSet(false, undefined);
 
-  /** Adds a path; the empty one is nobody's. */
+  /** Adds a path; the empty one is ignored. */
   add(path: readonly string[]): void {
     if (path.length > 0) this.#root = added(this.#root, path, 0);
   }
@@ -109,7 +109,7 @@ export class FieldSetBuilder {
   }
 }
 
-/** Nodes of a builder are its own until it is done, so their children change in place. */
+/** A builder owns its nodes until it is done, so their children change in place. */
 function added(node: FieldSet, path: readonly string[], at: number): FieldSet {
   if (at === path.length) return node.isMember ? node : new FieldSet(true, node.children);
   const element = path[at] as string;
@@ -127,7 +127,7 @@ export function setOf(...paths: readonly (readonly string[])[]): FieldSet {
   return builder.set;
 }
 
-/** A node in which some children have others in their place; undefined: none. */
+/** A node with some children replaced or removed. */
 class Changed {
   readonly #node: FieldSet;
   #children: Children | undefined;
@@ -149,11 +149,11 @@ class Changed {
   }
 }
 
-/** What is in either set. */
+/** The paths in either set. */
 export function* union(one: FieldSet, other: FieldSet): Work<FieldSet> {
   if (one === other || other.isEmpty) return one;
   if (one.isEmpty) return other;
-  // The larger one is what is copied, and the smaller one what is gone through.
+  // Copies the larger one, and iterates over the smaller one.
   if ((one.children?.size ?? 0) < (other.children?.size ?? 0)) return yield* union(other, one);
   const changed = new Changed(one);
   for (const [element, theirs] of other.children ?? NOTHING) {
@@ -165,7 +165,7 @@ export function* union(one: FieldSet, other: FieldSet): Work<FieldSet> {
   return changed.as(one.isMember || other.isMember);
 }
 
-/** What is in any of some sets. Two and two are joined, so that a field is copied seldom. */
+/** The paths in any of the sets. These are joined in pairs, so that fields are rarely copied. */
 export function* unionOf(sets: readonly FieldSet[]): Work<FieldSet> {
   let all = sets;
   while (all.length > 1) {
@@ -176,7 +176,7 @@ export function* unionOf(sets: readonly FieldSet[]): Work<FieldSet> {
   return all[0] ?? NO_FIELDS;
 }
 
-/** What is in both sets. */
+/** The paths in both sets. */
 export function* intersection(one: FieldSet, other: FieldSet): Work<FieldSet> {
   if (one === other) return one;
   const [few, many] = (one.children?.size ?? 0) <= (other.children?.size ?? 0) ? [one, other] : [other, one];
@@ -194,7 +194,7 @@ export function* intersection(one: FieldSet, other: FieldSet): Work<FieldSet> {
   return children || isMember ? new FieldSet(isMember, children) : NO_FIELDS;
 }
 
-/** What is in the first set and not in the other one. A member does not stand for what is below it, unless `recursively`. */
+/** The paths in the first set but not in the other. A member does not stand for what is below it, unless `recursively`. */
 export function* difference(one: FieldSet, other: FieldSet, recursively: boolean = false): Work<FieldSet> {
   if (one.isEmpty || other.isEmpty) return one;
   if (recursively && other.isMember) return NO_FIELDS;
@@ -211,7 +211,7 @@ export function* difference(one: FieldSet, other: FieldSet, recursively: boolean
   return changed.as(one.isMember && !other.isMember);
 }
 
-/** Whether all of the first set is in the other one. */
+/** Whether the first set is a subset of the other. */
 export function* isWithin(one: FieldSet, other: FieldSet): Work<boolean> {
   if (one === other) return true;
   if (one.isMember && !other.isMember) return false;
@@ -236,7 +236,7 @@ export function* isSame(one: FieldSet, other: FieldSet): Work<boolean> {
   return true;
 }
 
-/** The paths below which there are no others. */
+/** The paths that have no others below them. */
 export function* leavesOf(set: FieldSet): Work<FieldSet> {
   if (!set.children) return set;
   const changed = new Changed(set);
@@ -287,9 +287,7 @@ export function* toFields(set: FieldSet): Work<Record<string, unknown>> {
   return fields;
 }
 
-/**
- * Reads FieldsV1, and says whether `toFields` would write it so. Throws INVALID_ARGUMENT if it is none, or has too many fields.
- */
+/** Reads FieldsV1, and says whether `toFields` would write the same. Throws INVALID_ARGUMENT if they are invalid, or too many. */
 export function* fromFields(fields: unknown): Work<Read> {
   const reader = new FieldsReader();
   const { children } = yield* reader.node(fields ?? {}, 0);
@@ -335,7 +333,7 @@ export function isNothing(object: object | undefined): boolean {
 const tooLarge = (what: string, limit: number): WatchError =>
   new WatchError('INVALID_ARGUMENT', `fieldsV1: expected at most ${limit} ${what}`, { limit });
 
-/** Elements of lists that are in our spelling: to find out takes longer than everything else. */
+/** List elements known to be in canonical form: checking that takes longer than everything else. */
 const known: Set<string> = new Set();
 const MAX_KNOWN = 8_192;
 const MAX_KNOWN_CHARS = 128;
@@ -354,7 +352,7 @@ function toElement(key: string): string | undefined {
 
 const isTooLong = (element: string): boolean => element.length > MAX_ELEMENT_CHARS && !element.startsWith('v:"');
 
-/** An element in our spelling; undefined if its kind is unknown, as a future version may have others. */
+/** An element in canonical form; undefined if its kind is unknown, as a future version may have others. */
 function parsedElement(key: string): string | undefined {
   if (key.length < 2 || key[1] !== ':') throw invalid('fieldsV1', key, 'f:, k:, v: or i: and an element');
   const text = key.slice(2);
@@ -375,13 +373,13 @@ function parsedElement(key: string): string | undefined {
 
 export const fieldElement = (name: string): string => `f:${name}`;
 export const valueElement = (value: unknown): string => `v:${canonical(value)}`;
-/** The element of an item with these keys, as JSON texts, by their names in order. */
+/** The element of an item with these keys, as JSON, in the order of their names. */
 export const keyElement = (keys: string): string => `k:{${keys}}`;
 
 const SPECIAL = /[<>&\u2028\u2029\b\f]/;
 const SPECIALS = /[<>&\u2028\u2029]|\\[bf]|\\\\/g;
 
-/** JSON as Go writes it: members in order, without characters that mean something to HTML. */
+/** JSON as Go writes it: members in order, and characters that are special in HTML escaped. */
 export function canonical(value: unknown): string {
   if (typeof value === 'string') return SPECIAL.test(value) ? escaped(JSON.stringify(value)) : JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
@@ -399,7 +397,7 @@ const escaped = (json: string): string =>
 
 const SURROGATE = /[\ud800-\udfff]/;
 
-/** The order of Go's texts, which is that of their code points. */
+/** The order of strings in Go, which is that of their code points. */
 export function compareText(one: string, other: string): number {
   if (one === other) return 0;
   if (!SURROGATE.test(one) && !SURROGATE.test(other)) return one < other ? -1 : 1;
@@ -464,10 +462,10 @@ function rankOf(value: unknown): number {
   return ['number', 'string', 'boolean', 'array', 'object'].indexOf(typeof value);
 }
 
-/** How much of a path a message shows. */
+/** How many characters of a path a message shows. */
 const MAX_PATH_CHARS = 256;
 
-/** A path as upstream's messages show it, such as `.spec.ports[port=80].name`; of a long one only the beginning. */
+/** A path as upstream's messages show it, such as `.spec.ports[port=80].name`; only the beginning if it is long. */
 export function shownPath(path: readonly string[]): string {
   let shown = '';
   for (const element of path) {
@@ -477,7 +475,7 @@ export function shownPath(path: readonly string[]): string {
   return shown;
 }
 
-/** Of an element that is too long anyway, no copy is made. */
+/** An element that is too long anyway is not copied. */
 function shownElement(element: string): string {
   if (element.startsWith('f:')) return `.${element.slice(2, 2 + MAX_PATH_CHARS)}`;
   if (element.length > MAX_ELEMENT_CHARS) return `[${element.slice(2, 2 + MAX_PATH_CHARS)}`;

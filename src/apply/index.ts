@@ -2,7 +2,7 @@
  * The entry point `watchmux/apply`: server-side apply without a server, for operators and their tests. It runs anywhere.
  *
  *     live, config, manager -- applyConfiguration --> the object as an API server would store it, with its managedFields
- *     object, manager -- extractManaged --> what the manager has applied of it
+ *     object, manager -- extractManaged --> the part that the manager has applied
  */
 import { checkOptions, checkText, invalid, isRecord, WatchError } from '../watch/errors.ts';
 import { atOnce } from '../watch/fair-queue.ts';
@@ -12,26 +12,28 @@ import { type JsonSchema, TypedError } from './types.ts';
 export { ApplyConflict, type Conflict } from './conflicts.ts';
 export type { JsonSchema } from './types.ts';
 
-/** How {@link extractManaged} knows what of an object belongs together. */
+/** Options of {@link extractManaged}. */
 export interface ExtractOptions {
   /**
-   * The schema of the kind, as a CustomResourceDefinition has it. It says which lists are sets or maps, and which parts are owned as a
-   * whole. Default: none, so objects have fields, and lists are owned as a whole.
+   * The schema of the kind, as in a CustomResourceDefinition. It says which lists are sets or maps, and which parts are owned as
+   * a whole. Default: none, so objects are owned by field, and lists as a whole.
    */
   readonly schema?: JsonSchema | undefined;
   /** The subresource that was applied, such as `status`. Default: the object itself. */
   readonly subresource?: string | undefined;
 }
 
-/** Who applies, and how. */
+/** Options of {@link applyConfiguration}. */
 export interface ApplyOptions extends ExtractOptions {
   /** The name of the field manager. */
   readonly manager: string;
-  /** Whether to take over fields of other managers with other values, instead of throwing. Default: false. */
+  /** Whether to take over fields for which other managers have set other values, instead of throwing. Default: false. */
   readonly force?: boolean | undefined;
-  /** When, for `managedFields`. Default: now. */
+  /** The time in `managedFields`. Default: now. */
   readonly time?: Date | undefined;
-  /** The schemas of other versions of the kind by apiVersion; owners of versions that are not here are forgotten. Default: none. */
+  /**
+   * The schemas of the kind's other versions, by apiVersion; owners in versions that are missing are forgotten. Default: none.
+   */
   readonly versions?: Readonly<Record<string, JsonSchema | undefined>> | undefined;
 }
 
@@ -39,9 +41,9 @@ const EXTRACT_OPTIONS = ['schema', 'subresource'] as const;
 const APPLY_OPTIONS = [...EXTRACT_OPTIONS, 'manager', 'force', 'time', 'versions'] as const;
 
 /**
- * Applies a configuration to an object, as the API server does for `PATCH` with `application/apply-patch+yaml`. Returns the object that
- * would be stored, with its `metadata.managedFields`; `live` and `config` are not changed. What the manager applied before and no
- * longer does is removed, unless somebody else owns it. `live` is undefined if there is no object yet.
+ * Applies a configuration to an object, as the API server does for `PATCH` with `application/apply-patch+yaml`. Returns the
+ * object that would be stored, with its `metadata.managedFields`; `live` and `config` are not changed. What the manager applied
+ * before but no longer does is removed, unless somebody else owns it. `live` is undefined if there is no object yet.
  *
  * Throws {@link ApplyConflict} if others own fields that would change, unless `force`; REFUSED with the API server's code and message
  * if the configuration cannot be applied, such as a field that is not in the schema; INVALID_ARGUMENT for wrong arguments.
@@ -61,10 +63,10 @@ export function applyConfiguration<T extends object>(live: T | undefined, config
 }
 
 /**
- * What a manager has applied of an object: its last configuration, but for what others have taken over since, with the object's
- * identity, so that it can be changed and applied again. Undefined if the manager owns nothing by apply.
+ * The part of an object that a manager has applied: its last configuration, except what others have taken over since, with the
+ * object's identity, so that it can be changed and applied again. Undefined if the manager owns nothing by apply.
  *
- * Throws INVALID_ARGUMENT for wrong arguments, or an object that is not of the schema. Upstream: `managedfields.ExtractInto`.
+ * Throws INVALID_ARGUMENT for wrong arguments, or an object that does not fit the schema. Upstream: `managedfields.ExtractInto`.
  */
 export function extractManaged<T extends object>(object: T, manager: string, options: ExtractOptions = {}): T | undefined {
   const { schema, subresource = '' } = checkOptions(options, EXTRACT_OPTIONS);

@@ -11,7 +11,7 @@ import { type Type, TypedError } from './types.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** One that owns fields. */
+/** An owner of fields. */
 export interface Owner {
   readonly manager: string;
   readonly operation: 'Apply' | 'Update';
@@ -19,11 +19,11 @@ export interface Owner {
   readonly subresource: string;
   readonly time: string | undefined;
   readonly set: FieldSet;
-  /** What was read, if it would be written so. */
+  /** What was read, if it would be written in the same way. */
   readonly read?: { readonly set: FieldSet; readonly fields: Json } | undefined;
 }
 
-/** FieldsV1 of no great size that have been read, and would be written so, with the type that they fit. Nobody changes them. */
+/** Small FieldsV1 that have been read, and would be written in the same way, with the type that they fit. They never change. */
 export type KnownFields = Recent<Type | null>;
 
 /** All owners of an object, by their ids. */
@@ -48,7 +48,7 @@ export function shownOwner({ manager, operation, apiVersion, subresource }: Owne
 
 const metadataOf = (object: Json | undefined): Json => (isRecord(object?.metadata) ? object.metadata : {});
 
-/** The entries of an object's `metadata.managedFields`; undefined if it has none, or they are not what they should be. */
+/** The entries of an object's `metadata.managedFields`; undefined if it has none, or they are malformed. */
 export function entriesOf(object: Json | undefined): readonly Json[] | undefined {
   const { managedFields } = metadataOf(object);
   return Array.isArray(managedFields) && managedFields.every(isEntry) ? managedFields : undefined;
@@ -63,7 +63,7 @@ function isEntry(entry: unknown): entry is Json {
   return TEXTS.every((name) => entry[name] === undefined || entry[name] === null || typeof entry[name] === 'string');
 }
 
-/** Whether somebody asks to forget all owners: by an empty list, or by one with an empty entry. */
+/** Whether a request clears all owners: with an empty list, or one with an empty entry. */
 export function isReset(entries: readonly Json[]): boolean {
   const [first] = entries;
   return entries.length < 2 && Object.values(first ?? {}).every((value) => value === '' || value === null);
@@ -72,7 +72,7 @@ export function isReset(entries: readonly Json[]): boolean {
 /** The most owners that an object has. */
 export const MAX_MANAGERS = 1_000;
 
-/** Refuses a write that would leave more owners than can be read. */
+/** Refuses a write that would result in more owners than can be read. */
 export function checkOwnerCount(count: number): void {
   if (count > MAX_MANAGERS)
     throw refused(422, 'Invalid', `metadata.managedFields: Too many: ${count}: must have at most ${MAX_MANAGERS} items`);
@@ -131,18 +131,18 @@ export function* toEntries(owners: Owners): Work<readonly Json[]> {
   return entries;
 }
 
-/** An object with other entries; none: it has no `managedFields`. */
+/** An object with other entries; without any, it has no `managedFields`. */
 export function withEntries(object: Json, entries: readonly Json[] | undefined): Json {
   const { managedFields: _, ...metadata } = metadataOf(object);
   if (!entries?.length && !isRecord(object.metadata)) return object;
   return { ...object, metadata: entries?.length ? { ...metadata, managedFields: entries } : metadata };
 }
 
-/** The most owners by updates that an object has. */
+/** The most owners by updates that an object may have. */
 const MAX_UPDATERS = 10;
 const ANCIENT = 'ancient-changes';
 
-/** Joins those that have updated an object the longest ago, by version, until there are few enough. */
+/** Merges the oldest owners by updates, per version, until there are few enough. */
 export function* capped(owners: Owners): Work<void> {
   const updaters = [...owners].filter(([, { operation }]) => operation === 'Update');
   let excess = updaters.length - MAX_UPDATERS;
@@ -175,13 +175,13 @@ export function* capped(owners: Owners): Work<void> {
   for (const [bucket, sets] of joined) owners.set(bucket, { ...(owners.get(bucket) as Owner), set: yield* unionOf(sets) });
 }
 
-/** What an object is called in messages. */
+/** The name of an object in messages. */
 export function shownObject({ apiVersion, kind, metadata }: Json): string {
   const { namespace, name } = isRecord(metadata) ? metadata : {};
   return `${textOr(namespace)}/${textOr(name)}; ${shownKind(apiVersion, kind)}`;
 }
 
-/** The kind of what is sent. What is not a text is not shown: as an object may say how it becomes one, that could fail. */
+/** The kind of a sent object. Only strings are shown: converting an object to a string runs its own code, which could fail. */
 export function shownKind(apiVersion: unknown, kind: unknown): string {
   const version = textOr(apiVersion);
   return `${version.includes('/') ? '' : '/'}${version}, Kind=${textOr(kind)}`;

@@ -1,6 +1,6 @@
 /**
- * What is seen at a stretch, without allocating: that something is the same as before, as it mostly is. Of what is large or odd, nothing
- * is said: that is found out by typed.ts, in pieces.
+ * Quick checks in one go, without allocation, that something is the same as before, as it usually is. Large or unusual values are
+ * left to typed.ts, which works in pieces.
  */
 import { put } from '../storage/json.ts';
 import { Recent } from '../storage/shared.ts';
@@ -11,15 +11,15 @@ import { handledAs, kindOf, type Type } from './types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** The most values that are looked at: about a millisecond. */
+/** The most values that are checked: about a millisecond. */
 const MAX_VALUES = 8_192;
 let left = 0;
 
-/** What is known of parts of objects that are stored, as nobody changes them, and what is seen at once because of that. */
+/** What is known about parts of stored objects, which never change. */
 export class StoredParts {
-  /** Of which type those are that have not too few values; items of their lists occur once. */
+  /** The types of parts that have enough values; items of their lists occur once. */
   readonly types: Recent<Type> = new Recent();
-  /** The FieldsV1 that such a part has. */
+  /** The FieldsV1 of such a part. */
   readonly fields: Recent<unknown> = new Recent();
   /** FieldsV1 that have been read. */
   readonly owners: KnownFields = new Recent();
@@ -31,8 +31,8 @@ export class StoredParts {
 }
 
 /**
- * A value, in which what has the same JSON as the part of another one in its place is that part: so that everything later sees at once
- * that it is the same.
+ * A value whose parts are replaced by those of another one where their JSON is equal, so that later code recognises them
+ * immediately as the same.
  */
 export function likened(one: unknown, other: unknown): unknown {
   left = MAX_VALUES;
@@ -66,7 +66,7 @@ function mapLike(one: Members, other: Members): unknown {
   let isSame = true;
   let alike: Record<string, unknown> | undefined;
   for (const name in other) {
-    // The others are counted only: to copy an object of many members takes long.
+    // The others are only counted, as copying an object with many members takes long.
     if (--left < -MAX_VALUES) return other;
     if (left < 0) continue;
     if (name !== names[at++]) isSame = false;
@@ -82,8 +82,8 @@ function mapLike(one: Members, other: Members): unknown {
 }
 
 /**
- * Whether the fields of a value that is of a type are certainly those that FieldsV1 say, but for those that are nobody's: the members
- * of `but`, and all that is in a member of `apart`.
+ * Whether the fields of a value of a type are certainly those in FieldsV1, apart from those that nobody owns: the members of
+ * `but`, and everything in a member of `apart`.
  */
 function hasFields(type: Type, value: unknown, terms: Terms): boolean {
   left = MAX_VALUES;
@@ -102,7 +102,7 @@ interface Terms {
 
 let known: StoredParts;
 
-/** What is expected of a node. */
+/** The expectations of a node. */
 interface Node {
   readonly fields: Members | undefined;
   readonly isMember: boolean;
@@ -114,7 +114,7 @@ function hasNode(type: Type, value: object, { fields, isMember, but, apart }: No
   const kind = handledAs(type, kindOf(type, value));
   const { map, list } = type;
   let count = 0;
-  /** Whether one of what is in it is as it should be. */
+  /** Whether one child is as expected. */
   const has = (element: string, below: Type | undefined, each: unknown, isOwn: boolean): boolean => {
     if (--left < 0) return false;
     const own = fields?.[element] as Members | undefined;
@@ -148,7 +148,7 @@ function hasNode(type: Type, value: object, { fields, isMember, but, apart }: No
   return '.' in fields === isMember && size === count + Number(isMember);
 }
 
-/** Whether a value that is an object or a list is owned as a whole. */
+/** Whether an object or a list is owned as a whole. */
 function isLeaf(type: Type, value: object): boolean {
   const kind = handledAs(type, kindOf(type, value));
   return kind === 'scalar' || (kind === 'map' ? type.map : type.list)?.isAtomic === true;

@@ -1,14 +1,14 @@
 /**
- * What is done to values by their types: their fields, what differs between two of them, a merge of two, and what is left without some
- * fields, or of nothing but them.
+ * Operations on values by type: their fields, the differences between two, the merge of two, and the rest without some fields, or
+ * with only those.
  *
  *     live, config -- merged --> result         live, result -- compared --> added, modified, removed
  *     config -- fieldsOf --> what its manager owns
  *
  * Invariants
- * - Values are not changed; results share with them what is the same, so that comparing a merge with what it was made from costs only
- *   what the merge has changed.
- * - Items of lists are found by their elements, so everything takes time in proportion to the values; and it runs in pieces.
+ * - Values are not changed; results share unchanged parts with them, so that comparing a merge with its sources costs only what
+ *   the merge has changed.
+ * - List items are found by their elements, so everything takes time proportional to the values' size; and it runs in pieces.
  */
 
 import { comparing, put } from '../storage/json.ts';
@@ -27,17 +27,17 @@ const own = (object: Members | undefined, name: string): unknown =>
   object && Object.hasOwn(object, name) ? object[name] : undefined;
 
 const MAX_ERRORS = 100;
-/** Items of a set or map, whose elements are found out at a stretch. */
+/** The most items of a set or map, whose elements are computed in one go. */
 const MAX_ITEMS = 50_000;
 
 /**
- * Throws a TypedError if a value is not of a type. Items of lists may occur twice if that is `lenient`. `stored`: what is known
- * already, to which parts of the value are added if it is stored itself.
+ * Throws a TypedError if a value is not of a type. If `lenient`, items of lists may occur twice. `stored`: what is already known;
+ * parts of the value are added to it if the value itself is stored.
  */
 export function* checkType(type: Type, value: unknown, lenient: boolean, stored?: Stored): Work<void> {
   [parts, notes, left] = [stored?.known.types, stored?.notes === true, MAX_VALUES];
   if (fits(type, value, lenient && !parts)) return;
-  // Of too many values, there are not fewer if items may occur twice.
+  // If there were too many values, there still are when items may occur twice.
   if (lenient && parts && left >= 0) return yield* checkType(type, value, lenient);
   const errors: string[] = [];
   yield* new Checker(errors, lenient).check(type, value, []);
@@ -45,21 +45,21 @@ export function* checkType(type: Type, value: unknown, lenient: boolean, stored?
   if (errors.length > 1) throw new TypedError(`errors:\n  ${errors.join('\n  ')}`);
 }
 
-/** What is known of what is stored, and whether the value is a part of that. */
+/** What is known about stored values, and whether this value is a part of one. */
 export interface Stored {
   readonly known: StoredParts;
   readonly notes?: boolean;
 }
 
-/** The most values that are looked at at a stretch. */
+/** The most values that are checked in one go. */
 const MAX_VALUES = 8_192;
 let left = 0;
 let parts: StoredParts['types'] | undefined;
 let notes = false;
-/** Values of which a part is worth remembering. */
+/** How many values make a part worth remembering. */
 const MANY = 16;
 
-/** Whether a value is certainly of a type. What this does not know, as of many values, a {@link Checker} finds out in pieces. */
+/** Whether a value is certainly of a type. If this cannot tell, as for many values, a {@link Checker} finds out in pieces. */
 function fits(type: Type, value: unknown, lenient: boolean): boolean {
   if (--left < 0) return false;
   if (value === null) return true;
@@ -160,7 +160,7 @@ class Checker {
   }
 }
 
-/** The elements of the items, up to the first that has none, and why it has none. */
+/** The elements of the items, up to the first item without one, and why it has none. */
 function known(type: ListType, value: Items): { readonly elements: readonly string[]; readonly error?: string } {
   try {
     return { elements: type.elementsOf(value) };
@@ -176,7 +176,7 @@ function known(type: ListType, value: Items): { readonly elements: readonly stri
   }
 }
 
-/** Of what is pruned, items may be null for a while: all of them have one element. */
+/** While values are pruned, items may be null for a while: all of these have one element. */
 function lenientElements(type: ListType, value: Items): readonly string[] {
   const { elements, error } = known(type, value);
   return error ? value.map((item) => known(type, [item]).elements[0] ?? '') : elements;
@@ -200,10 +200,10 @@ function goType(value: unknown): string {
   return typeof value === 'boolean' ? 'bool' : typeof value;
 }
 
-/** How long a value in a message may get. */
+/** How many characters of a value a message shows. */
 const MAX_SHOWN = 1_000;
 
-/** As many items as are shown. */
+/** Joins as many items as are shown. */
 function joined<T>(items: readonly T[], separator: string, textOf: (item: T) => string): string {
   let text = '';
   for (let at = 0; at < items.length && text.length < MAX_SHOWN; at++)
@@ -230,7 +230,7 @@ function goText(value: unknown, full: boolean = false): string {
   return (full ? `map[string]interface {}{${members}}` : `map[${members}]`).slice(0, MAX_SHOWN);
 }
 
-/** The fields that a value has: what somebody owns who applies it. */
+/** The fields that a value has: those that its applier owns. */
 export function* fieldsOf(type: Type, value: unknown): Work<FieldSet> {
   const { children } = yield* nodeOf(type, value);
   return new FieldSet(false, children);
@@ -267,7 +267,7 @@ function* fieldsOfList(type: ListType, value: Items | undefined, children: Map<s
     if (isPause()) yield;
     const element = elements[at] as string;
     const item = value?.[at];
-    // An item that occurs twice has no fields of its own.
+    // An item that occurs twice is owned as a whole.
     const isLeaf = children.has(element) || !isContainer(item);
     children.set(element, isLeaf ? LEAF : asMember(yield* nodeOf(below, item)));
   }
@@ -285,7 +285,7 @@ export interface Comparison {
   readonly removed: FieldSet;
 }
 
-/** What differs between two values. */
+/** The differences between two values. */
 export function* compared(type: Type, one: unknown, other: unknown): Work<Comparison> {
   const comparer = new Comparer();
   yield* comparer.compare(type, one, other);
@@ -299,7 +299,7 @@ class Comparer {
   readonly removed: FieldSetBuilder = new FieldSetBuilder();
   readonly #path: string[] = [];
 
-  /** Undefined: it is not there. */
+  /** An undefined value is missing. */
   *compare(type: Type, one: unknown, other: unknown): Work<void> {
     if (one === other) return;
     if (!isContainer(one) && !isContainer(other)) {
@@ -403,8 +403,8 @@ function* byElement(type: ListType, list: Items = []): Work<Map<string, unknown[
 }
 
 /**
- * A value into which another one is merged: what the other one has prevails, nothing is removed. No generator of its own: there are as
- * many calls as parts.
+ * Merges another value into a value: the other one prevails, and nothing is removed. Not a generator itself, as there are as many
+ * calls as parts.
  */
 export function merged(type: Type, one: unknown, other: unknown): Work<unknown> {
   if (other === undefined || one === other) return done(one);
@@ -442,7 +442,7 @@ function* mergedMap(type: MapType, one: Members, other: Members): Work<Members> 
   return result ?? one;
 }
 
-/** Whether both are the same elements in the same order, each once: with nothing to be put in order. */
+/** Whether both are the same elements in the same order, each once, so that nothing has to be reordered. */
 const areSame = (left: readonly string[], right: readonly string[]): boolean =>
   left.length === right.length && left.every((each, at) => each === right[at]) && new Set(left).size === left.length;
 
@@ -463,7 +463,7 @@ function* mergedItems({ element }: ListType, one: Items, other: Items): Work<Ite
   return result ?? one;
 }
 
-/** The order is that of the other list, in which the items that only the first one has keep their places. */
+/** Uses the order of the other list, in which items that only the first one has keep their places. */
 function* reordered(type: ListType, one: Items, other: Items): Work<Items> {
   const [left, right] = [type.elementsOf(one), type.elementsOf(other)];
   const [before, after] = [yield* byElement(type, one), yield* byElement(type, other)];
@@ -509,7 +509,7 @@ function* reordered(type: ListType, one: Items, other: Items): Work<Items> {
   return result.length === one.length && result.every((item, at) => item === one[at]) ? one : result;
 }
 
-/** A value without some fields, or with nothing but them. What would be empty then is null. */
+/** A value without some fields, or with only those. Objects and lists that would be empty become null. */
 export function* without(type: Type, value: unknown, fields: FieldSet, extracts: boolean = false): Work<unknown> {
   const kind = handledAs(type, kindOf(type, value));
   if (kind === 'scalar') return value;
@@ -556,7 +556,7 @@ function* listWithout(type: ListType, value: Items, { fields, extracts }: Remova
   return result.length > 0 ? result : null;
 }
 
-/** A set in which the fields that the schema names are members if something below them is. */
+/** A set in which fields that the schema names are members if anything below them is. */
 export function* withNamed(type: Type | undefined, set: FieldSet): Work<FieldSet> {
   if (!set.children) return set;
   const children = new Map<string, FieldSet>();
@@ -573,7 +573,7 @@ export function* withNamed(type: Type | undefined, set: FieldSet): Work<FieldSet
 const itemType = (type: Type | undefined, element: string): Type | undefined =>
   element.startsWith('k:') ? type?.list?.element : undefined;
 
-/** A set as it is under a schema that may have changed since: what is owned as a whole now has no fields of its own. */
+/** A set adapted to a schema that may have changed since: what is now owned as a whole has no fields below it. */
 export function* reconciled(type: Type, set: FieldSet): Work<FieldSet> {
   const { map } = type;
   const container = map ?? (type.scalar ? undefined : type.list);

@@ -1,14 +1,14 @@
 /**
- * What a schema says about ownership: what of a value is owned by itself, and what only as a whole.
+ * What a schema says about ownership: which parts of a value are owned separately, and which only as a whole.
  *
- * A schema is an OpenAPI schema as CustomResourceDefinitions have it. Its parts become types when a value is first met there, so a
- * large schema costs what is used of it. Without a schema, and below `x-kubernetes-preserve-unknown-fields`, types are deduced from
- * values: objects have fields, and lists are owned as a whole.
+ * A schema is an OpenAPI schema as in CustomResourceDefinitions. Its parts become types when a value first needs them, so a large
+ * schema costs only what is used of it. Without a schema, and below `x-kubernetes-preserve-unknown-fields`, types are deduced
+ * from values: objects have fields, and lists are owned as a whole.
  */
 import { isRecord } from '../watch/errors.ts';
 import { canonical, compareText, fieldElement, keyElement, MAX_ELEMENT_CHARS, valueElement } from './field-set.ts';
 
-/** A schema of OpenAPI v3, as a CustomResourceDefinition has it. */
+/** An OpenAPI v3 schema, as in a CustomResourceDefinition. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** A value that is not of its type; the message is upstream's. */
@@ -19,7 +19,7 @@ export class TypedError extends Error {
 export type Scalar = 'numeric' | 'string' | 'boolean' | 'untyped';
 export type ValueKind = 'map' | 'list' | 'scalar';
 
-/** What values may be there. One that may be several things is the one that a value looks like. */
+/** The values that a place admits. If it admits several kinds, a value decides which one applies. */
 export interface Type {
   readonly scalar?: Scalar | undefined;
   readonly list?: ListType | undefined;
@@ -36,7 +36,7 @@ interface Field {
 /** An object. */
 export class MapType {
   readonly isAtomic: boolean;
-  /** Whether it has any members, of types that are deduced, so that it has not been anything else before. */
+  /** Whether it has any members, of deduced types, so that it cannot have had another type before. */
   readonly isDeduced: boolean;
   readonly #properties: JsonSchema;
   readonly #more: Readonly<Record<string, JsonSchema>>;
@@ -58,7 +58,7 @@ export class MapType {
     this.isDeduced = !hasFields && isUnknown && schema !== ANYTHING;
   }
 
-  /** The type of the members that the schema does not name; undefined: it allows no others. */
+  /** The type of members that the schema does not name; undefined if it allows none. */
   get element(): Type | undefined {
     this.#element ??= this.#rest?.();
     return this.#element;
@@ -77,10 +77,10 @@ export class MapType {
   }
 }
 
-/** The elements of lists that the current operations have met. */
+/** The elements of lists in the current operations. */
 let found: WeakMap<readonly unknown[], { readonly type: ListType; readonly elements: readonly string[] }> = new WeakMap();
 
-/** An operation begins: what was found out about lists is forgotten, as they may have changed since. */
+/** Begins an operation: what is known about lists is forgotten, as they may have changed since. */
 export function beginOperation(): void {
   found = new WeakMap();
 }
@@ -88,7 +88,7 @@ export function beginOperation(): void {
 /** A list. */
 export class ListType {
   readonly isAtomic: boolean;
-  /** By which members items are told apart, in order; none: by their values. */
+  /** The members that tell items apart, in order; if there are none, their values do. */
   readonly keys: readonly string[];
   readonly #keys: readonly string[];
   /** The keys in JSON, in order. */
@@ -120,7 +120,7 @@ export class ListType {
     return elements;
   }
 
-  /** The element by which a set of fields knows an item. Throws a TypedError if it has none. */
+  /** The element for an item in a set of fields. Throws a TypedError if it has none. */
   elementOf(item: unknown): string {
     if (this.keys.length > 0) return this.#keyed(item);
     if (isRecord(item)) throw new TypedError("associative list without keys has an element that's a map type");
@@ -160,7 +160,7 @@ export class ListType {
 const tooLong = (): TypedError =>
   new TypedError(`associative list with keys has an element whose keys are longer than ${MAX_ELEMENT_CHARS} characters`);
 
-/** How many of so many parts a value leaves; below 0: it has more. */
+/** How many of `most` parts remain after a value; negative if it has more. */
 function partsLeft(value: unknown, most: number): number {
   let left = most - 1;
   if (typeof value !== 'object' || value === null) return left;
@@ -173,7 +173,7 @@ function partsLeft(value: unknown, most: number): number {
 
 const NONE: Readonly<Record<string, never>> = Object.freeze({});
 
-/** What kind of list it is, and its keys: as the schema says, or as strategic merges have it. */
+/** The kind of a list, and its keys: as the schema says, or as for strategic merges. */
 function listKindOf(schema: JsonSchema): { kind: 'atomic' | 'associative'; keys: readonly string[] } {
   const kind = schema['x-kubernetes-list-type'];
   if (kind === 'set') return { kind: 'associative', keys: [] };
@@ -208,7 +208,7 @@ function typeOf(schema: JsonSchema, above: boolean, more: Readonly<Record<string
   return { scalar: 'untyped', list: new ListType(schema, preserves), map: new MapType(schema, preserves, fields) };
 }
 
-/** A part of a value that is owned as a whole, whatever it is. */
+/** A part of a value that is owned as a whole, whatever its type. */
 const ANYTHING: JsonSchema = { 'x-kubernetes-map-type': 'atomic' };
 
 const STRING: JsonSchema = { type: 'string' };
@@ -230,7 +230,7 @@ const OWNER_REFERENCE: JsonSchema = {
   },
 };
 
-/** What upstream publishes of an object's metadata. */
+/** The schema that upstream publishes for an object's metadata. */
 const META: JsonSchema = {
   type: 'object',
   properties: {
@@ -267,7 +267,7 @@ export function kindType(schema: JsonSchema | undefined): Type {
   return schema ? typeOf({ type: 'object', ...schema }, false, KIND_AND_METADATA) : DEDUCED;
 }
 
-/** What a value is to be taken for; undefined if it could be several things, as null. */
+/** The kind of a value; undefined if it could be several, as for null. */
 export function kindOf(type: Type, value: unknown): ValueKind | undefined {
   const { map, list, scalar } = type;
   if (typeof value === 'object') {
@@ -278,7 +278,7 @@ export function kindOf(type: Type, value: unknown): ValueKind | undefined {
   return 'list';
 }
 
-/** As what a value of several kinds is handled. */
+/** The kind as which a value that admits several is handled. */
 export function handledAs(type: Type, kind: ValueKind | undefined): ValueKind {
   return kind ?? (type.map ? 'map' : type.scalar ? 'scalar' : 'list');
 }

@@ -11,14 +11,14 @@ export interface FieldTerm {
   readonly value: string;
 }
 
-/** What all terms of one field say: a value that it must have, and values that it must not have. Of two such values, none fits. */
+/** What all terms of one field say: a value that it must have, and others that it must not. If two are required, none fits. */
 export interface FieldRule {
   readonly field: string;
   readonly wanted: ReadonlySet<string>;
   readonly unwanted: ReadonlySet<string>;
 }
 
-/** Whether a field's value fits its rule. */
+/** Whether a field's value satisfies its rule. */
 export function fitsRule({ wanted, unwanted }: FieldRule, value: string): boolean {
   return (wanted.size === 0 || (wanted.size === 1 && wanted.has(value))) && !unwanted.has(value);
 }
@@ -71,12 +71,12 @@ export class FieldSelector {
     return this.terms.length === 0;
   }
 
-  /** Whether no fields can meet all its terms, as with `a=1,a=2`. */
+  /** Whether no fields can satisfy all terms, as with `a=1,a=2`. */
   get matchesNothing(): boolean {
     return this.canonical === print(NOTHING);
   }
 
-  /** The same text for all selectors that select the same fields, and only for them. It parses to an equal selector. */
+  /** A text that is the same for exactly those selectors that select the same objects. It parses to an equal selector. */
   get canonical(): string {
     this.known ??= print(reduced(rulesOf(this.terms)));
     return this.known;
@@ -87,7 +87,7 @@ export class FieldSelector {
     return this.canonical === other.canonical;
   }
 
-  /** The value that a field must have to be selected: that of its first `=`. Otherwise undefined. */
+  /** The value that a field must have to be selected: that of its first `=`; undefined if there is none. */
   requiresExactMatch(field: string): string | undefined {
     return this.terms.find((term) => term.field === field && term.operator === '=')?.value;
   }
@@ -140,7 +140,7 @@ function checkedTerm({ field, operator, value }: FieldTerm): FieldTerm {
   return { field, operator, value };
 }
 
-/** One rule for each field, so a test takes no longer for many terms. */
+/** One rule for each field, so that many terms do not slow down a test. */
 export function rulesOf(terms: readonly FieldTerm[]): readonly FieldRule[] {
   const rules = new Map<string, { field: string; wanted: Set<string>; unwanted: Set<string> }>();
   for (const { field, operator, value } of terms) {
@@ -151,7 +151,7 @@ export function rulesOf(terms: readonly FieldTerm[]): readonly FieldRule[] {
   return [...rules.values()];
 }
 
-/** The terms without duplicates and those that add nothing. */
+/** The terms, without duplicates and redundant ones. */
 function reduced(rules: readonly FieldRule[]): readonly FieldTerm[] {
   const left: FieldTerm[] = [];
   for (const { field, wanted, unwanted } of rules) {
@@ -186,8 +186,8 @@ interface ReadTerm {
  *        field     value      field      value
  *
  * First the text is cut at the commas without a backslash before them; pieces without any text are skipped. In a piece, the first
- * operator ends the field. What follows is the value, in which only `\\`, `\,` and `\=` are escapes, and an `=` must be one: so
- * `a==b==c` is wrong, and not a value with `==` in it.
+ * operator ends the field. What follows is the value, in which only `\\`, `\,` and `\=` are escapes, and an `=` must be escaped:
+ * so `a==b==c` is invalid, not a value that contains `==`.
  *
  * @throws {WatchError} INVALID_SELECTOR with the `position` of the first character that does not fit.
  */

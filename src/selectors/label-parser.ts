@@ -113,9 +113,9 @@ const SPECIAL = '=!(),><';
  *
  *     app in (web, api),!old   ->   app  in  (  web  ,  api  )  ,  !  old
  *
- * Spaces, tabs and line ends only separate tokens. The longest operator that fits is taken. Every other run of characters is a
- * word, whatever they are: the parser knows what is expected, so it can better say what is wrong. `in` and `notin` are also
- * words; only their place makes them operators.
+ * Spaces, tabs and line ends only separate tokens. The longest operator that fits is taken. Any other run of characters is a
+ * word: the parser knows what is expected, so it can say better what is wrong. `in` and `notin` are also words; only their place
+ * makes them operators.
  */
 export class LabelLexer {
   readonly text: string;

@@ -14,7 +14,7 @@ import {
   toInt64,
 } from './syntax.ts';
 
-/** A label selector as objects write it, in `spec.selector` of a Deployment for example. All its conditions must hold. */
+/** A label selector as it appears in objects, such as in `spec.selector` of a Deployment. All its conditions must hold. */
 interface LabelSelectorObject {
   readonly matchLabels?: Readonly<Record<string, string>> | null | undefined;
   readonly matchExpressions?: readonly LabelExpression[] | null | undefined;
@@ -99,13 +99,13 @@ export class LabelSelector {
     return this.requirements.length === 0;
   }
 
-  /** Whether no labels can meet all its requirements, as with `a=1,a=2`. */
+  /** Whether no labels can satisfy all requirements, as with `a=1,a=2`. */
   get matchesNothing(): boolean {
     return this.canonical === NOTHING;
   }
 
   /**
-   * The same text for all selectors that select the same labels, and only for them, so it can serve as a key in a map. It parses
+   * A text that is the same for exactly those selectors that select the same labels, so it can serve as a key in a map. It parses
    * to an equal selector.
    */
   get canonical(): string {
@@ -232,7 +232,7 @@ function faultsOf(key: string, operator: LabelOperator, values: readonly string[
   return faults;
 }
 
-/** The text of a selector that nothing matches. The language has no direct way to say that, so this is the canonical one. */
+/** The canonical text of a selector that matches nothing, which the syntax cannot express directly. */
 const NOTHING = 'nothing,!nothing';
 
 /**
@@ -267,7 +267,7 @@ function possibleLabels(requirements: readonly LabelCondition[]): ReadonlyMap<st
   return byKey;
 }
 
-/** Up to so many optional labels are looked up one by one; of more, those that an object has. */
+/** Up to this many optional labels are looked up one by one; if there are more, the object's own labels are looked up instead. */
 const FEW = 8;
 
 /**
@@ -275,7 +275,7 @@ const FEW = 8;
  * whichever is less: a selector may have a thousand keys, and be tested with each object of a collection.
  */
 class LabelTest {
-  /** Labels that must be there, those that are compared as numbers last. An object fails at the first that it does not have. */
+  /** Labels that must be present, those that are compared as numbers last. An object fails at the first that it lacks. */
   readonly #needed: readonly (readonly [key: string, Possible])[];
   readonly #optional: ReadonlyMap<string, Possible>;
 
@@ -316,8 +316,8 @@ const isCompared = ({ low, high }: Possible): boolean => low !== undefined || hi
  *     a=1,a=2                nothing,!nothing
  *
  * Requirements come sorted by key, as a selector has them. This holds for labels of any text, even text that no server accepts.
- * That makes it simple: there are always more values than a selector excludes, so a set that is described by what it excludes is
- * never empty.
+ * This keeps it simple: there are always more values than a selector excludes, so a set that is described by exclusions is never
+ * empty.
  */
 function canonicalLabels(byKey: ReadonlyMap<string, Possible>): string {
   const texts: string[] = [];
@@ -377,7 +377,7 @@ function printed(key: string, possible: Possible): string[] | undefined {
   return texts;
 }
 
-/** The bounds between which every 64-bit integer lies. Literals: bundlers would keep a computed value even if it is unused. */
+/** The bounds between which every 64-bit integer lies. Literals, as bundlers would keep computed values even if unused. */
 const BELOW_ALL = -9_223_372_036_854_775_809n;
 const ABOVE_ALL = 9_223_372_036_854_775_808n;
 

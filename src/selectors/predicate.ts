@@ -48,7 +48,7 @@ export function attributesOfMeta(object: unknown): Attributes {
 }
 
 /**
- * What a list or a watch asks for: which objects, and how many at a time. A storage matches objects with it, and checks it for
+ * What a list or a watch asks for: which objects, and how many at a time. A storage matches objects with it, and uses it for
  * shortcuts: a single name, a single namespace, an index. Upstream: `storage.SelectionPredicate`.
  */
 export class SelectionPredicate<T = unknown> {

@@ -5,7 +5,7 @@ const MAX_SELECTOR_CHARS = 65_536;
 
 /** Options of the parsers of selectors. */
 export interface ParseOptions {
-  /** The longest text to accept, in characters. It is refused before any of it is looked at. Default 65,536. */
+  /** The longest text to accept, in characters; longer ones are refused before they are read. Default 65,536. */
   readonly maxChars?: number | undefined;
 }
 
@@ -25,8 +25,8 @@ const SHOWN = 40;
  *       a in (b c)
  *               ^
  *
- * Characters count from 1 in the message, because people read it, and from 0 in `position`, because programs do. Of a long text
- * only the surroundings are shown; control characters appear as spaces, so that the text cannot forge lines of a log.
+ * Characters count from 1 in the message, because people read it, and from 0 in `position`, because programs do. Of a long text,
+ * only the surroundings are shown; control characters appear as spaces, so that the text cannot forge log lines.
  */
 export function selectorError(kind: string, text: string, { at, expected }: Fault): WatchError {
   const from = Math.max(0, at - SHOWN);
@@ -70,7 +70,7 @@ export function byCodeUnit(one: string, other: string): number {
 export type Labels = Readonly<Record<string, string>>;
 
 /**
- * How a requirement judges the value of its key.
+ * How a requirement tests the value of its key.
  *
  * | operator | in text | values | holds when |
  * |---|---|---|---|
@@ -85,8 +85,8 @@ export type Labels = Readonly<Record<string, string>>;
 export type LabelOperator = '=' | '==' | 'in' | '!=' | 'notin' | 'exists' | '!' | 'gt' | 'lt';
 
 /**
- * One condition on one label, such as `app in (web,api)`, which is known to be well-formed. This is all that selecting needs, so
- * code that imports only this does without the rest of a {@link Requirement}: checking its parts, and printing.
+ * One condition on one label, such as `app in (web,api)`, which is known to be well-formed. Selecting needs nothing more, so code
+ * that imports only this does without the rest of a {@link Requirement}: validation and printing.
  */
 export class LabelCondition {
   readonly key: string;
@@ -102,7 +102,7 @@ export class LabelCondition {
     this.bound = toInt64(this.values[0] ?? '') ?? 0n;
   }
 
-  /** Whether an object with these labels fulfils it. */
+  /** Whether an object with these labels satisfies it. */
   matches(labels: Labels | null | undefined): boolean {
     const value = labelOf(labels, this.key);
     switch (this.operator) {
@@ -139,7 +139,7 @@ export function faultOfInteger(value: string): Fault | undefined {
 }
 
 /**
- * What label keys and values may look like.
+ * The syntax of label keys and values.
  *
  *     example.com/app-name        key   = [prefix "/"] name
  *     '---------' '------'        value = name, or nothing
@@ -205,7 +205,7 @@ const MAX_INT64 = 9_223_372_036_854_775_807n;
 
 /**
  * The 64-bit integer that a text spells in decimal, as Go's `ParseInt` reads it: a sign and leading zeros are allowed. Undefined
- * for every other text. Digits are counted before they are read, because reading a million of them takes long.
+ * for every other text. Digits are counted before they are parsed, because parsing a million of them takes long.
  */
 export function toInt64(text: string): bigint | undefined {
   if (!/^[+-]?\d+$/.test(text)) return undefined;

@@ -1,7 +1,7 @@
 /**
  * Lists of a backend, read in parts so that no answer gets too long, all at the revision of the first part.
  *
- *     [prefix, end) at 7:   a b c d | e f g h i j | k ...       a part is as many objects as are likely to have 8 MiB
+ *     [prefix, end) at 7:   a b c d | e f g h i j | k ...       a part has about as many objects as fit into 8 MiB
  *
  * With a selector, parts are read until the page is full. Upstream: `GetList` of storage/etcd3.
  */
@@ -21,7 +21,7 @@ export interface ScopeSettings {
   readonly clock: Clock;
   readonly random: () => number;
   readonly onError: (error: unknown) => void;
-  /** What waits for something other than the backend. */
+  /** Waits for anything but the backend. */
   readonly pending: Pending;
   readonly watches: Set<OpenWatch>;
 }
@@ -33,7 +33,7 @@ export interface OpenWatch {
   stop(): void;
 }
 
-/** @throws {WatchError} 410 if a state is older than it must be: then the version was not given by this storage. */
+/** @throws {WatchError} 410 if the state is older than the requested version, which then did not come from this storage. */
 export function checkReached(revision: string, atLeast: string | undefined): void {
   if (atLeast !== undefined && compareDecimals(revision, atLeast) < 0) throw foreign(atLeast, revision);
 }
@@ -41,14 +41,14 @@ export function checkReached(revision: string, atLeast: string | undefined): voi
 const PART_BYTES = 8_388_608;
 const FIRST_PART = 500;
 const MAX_PART = 10_000;
-/** How often a list is begun if its revision is compacted meanwhile. */
+/** How often a list is started if its revision is compacted in the meantime. */
 const MAX_ATTEMPTS = 3;
 
-/** What is to be read. */
+/** What to read. */
 export interface PartOptions {
   readonly prefix: string;
   readonly plan: ListPlan;
-  /** Any state will do. */
+  /** Any state will do, even an old one. */
   readonly anyState?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -60,7 +60,7 @@ export interface ListPart<T> {
   readonly revision: string;
   /** How many keys follow. */
   readonly left: number;
-  /** False: at least so many. */
+  /** False: `left` is only a lower bound. */
   readonly isLeftCounted: boolean;
   readonly life: unknown;
 }
@@ -82,7 +82,7 @@ export class Parts<T extends KubernetesObject> {
     this.#revision = plan.from?.revision ?? plan.exact;
   }
 
-  /** The next part, of at most `limit` entries. Must not be called if nothing is left after the last part. */
+  /** The next part, of at most `limit` entries. Do not call it once nothing is left. */
   async next(limit: number): Promise<ListPart<T>> {
     const { prefix, plan, anyState, signal } = this.#options;
     const revision = this.#revision;
@@ -126,7 +126,7 @@ interface PageOptions<T> extends PartOptions {
   readonly selects: ((object: T) => boolean) | undefined;
 }
 
-/** Reads a list, or one page of it. If its revision was not asked for and is compacted, it is read again at another one. */
+/** Reads a list, or one page of it. If its revision is compacted, and was not requested, starts again at the newest. */
 export async function readList<T extends KubernetesObject>(backend: Backend, options: PageOptions<T>): Promise<List<T>> {
   const { exact, from } = options.plan;
   const isAsked = (exact ?? from?.revision) !== undefined;

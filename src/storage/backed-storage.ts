@@ -1,16 +1,16 @@
 /**
- * A storage over a {@link Backend}: all that a storage promises and that does not depend on what keeps the bytes.
+ * A storage over a {@link Backend}: everything that a storage promises and that does not depend on where the bytes are kept.
  *
  *     scope, selectors, pages ---> Parts ---------> range             backed-lists.ts
  *     create, update, delete ----> writes --------> get, txn
  *     watch ---------------------> BackedWatch ---> range, changesAfter    backed-watch.ts
  *
- * A write that depends on what is there reads, decides, and writes if nothing has changed meanwhile, or else decides again:
+ * A write that depends on the current state reads, decides, and writes if nothing has changed since; otherwise, it decides again:
  *
  *     hint or read ---> preconditions, user code ---> write if the revision is the same ---> done
  *           ^                  | refused                     | it is not
  *           |            by a hint: read                     v
- *           '------------------------------ what the backend says is there
+ *           '------------------------------ the current state, from the backend
  *
  * Upstream: `GuaranteedUpdate` and `conditionalDelete` of storage/etcd3, which do not wait between conflicts.
  */
@@ -57,11 +57,11 @@ import type {
 } from './storage.ts';
 import { atVersion, comparingContent, copying, type Draft, drafting, isLarge } from './values.ts';
 
-/** What is there, as far as is known. Revision 0: nothing. */
+/** The known state of a key. Revision 0: there is no object. */
 interface State<T> {
   readonly object: T | undefined;
   readonly revision: string;
-  /** Whether the backend has said so since the write began. */
+  /** Whether the backend has confirmed it since the write began. */
   readonly isCurrent: boolean;
 }
 
@@ -74,11 +74,11 @@ interface Target {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The result of a decision: this is written, nothing is written, or what is there is deleted. */
+/** The result of a decision: an object to write, nothing to write, or a deletion. */
 type Decision<T extends KubernetesObject> = { readonly draft: Draft<T> } | { readonly same: true } | { readonly remove: true };
 type Decide<T extends KubernetesObject> = (current: T | undefined) => Promise<Decision<T>>;
 
-/** Conflicts in a row after which a write waits before it tries again. */
+/** After this many conflicts in a row, a write waits before it retries. */
 const PROMPT_CONFLICTS = 3;
 
 async function updateObject<T extends KubernetesObject>(
@@ -139,7 +139,7 @@ async function guarded<T extends KubernetesObject>(
   }
 }
 
-/** Decides by what is there. If a hint leads to anything but a write, the decision is made again with the backend's answer. */
+/** Decides by the current state. If a hint leads to anything but a write, decides again by the backend's answer. */
 async function decided<T extends KubernetesObject>(
   target: Target,
   decide: Decide<T>,
@@ -172,7 +172,7 @@ async function stateOf<T extends KubernetesObject>(
   return { object, revision: object?.metadata?.resourceVersion ?? '0', isCurrent: true };
 }
 
-/** A hint counts only if its version can be one of the backend's. */
+/** A hint is used only if its version can be one of the backend's. */
 function hinted<T extends KubernetesObject>(cached: T | undefined): State<T> | undefined {
   const revision = cached?.metadata?.resourceVersion;
   if (typeof revision !== 'string' || !/^[1-9]\d{0,18}$/.test(revision)) return undefined;
@@ -186,7 +186,7 @@ function asked<R>({ shared, signal }: Target, answer: R | Promise<R>): R | Promi
 
 /** Options of a {@link BackedStorage}. */
 export interface BackedStorageOptions<T> {
-  /** What all keys begin with in the backend: nothing, which is the default, or what ends with a slash. */
+  /** The prefix of all keys in the backend: empty, which is the default, or ending with a slash. */
   readonly prefix?: string | undefined;
   /** The fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Scopes may have others. */
   readonly fields?: FieldFunctions<T> | undefined;
@@ -195,8 +195,8 @@ export interface BackedStorageOptions<T> {
   /** For the jitter of delays; default `Math.random`. */
   readonly random?: (() => number) | undefined;
   /**
-   * Called with what a function in `fields` throws, in which case the object is not selected; and with the reason why the backend has
-   * ended a watch that it refuses to this storage. Default: `console.error`, once per kind.
+   * Called with errors thrown by functions in `fields`, in which case the object is not selected, and with the reason why the
+   * backend ended a watch that it refuses to this storage. Default: `console.error`, once per kind.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -250,7 +250,7 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
     this.#shared.pending.check(signal);
     let plan = planWatch(options);
     const selects = this.#selects(options);
-    // Only an explicit false leaves out the state.
+    // Only an explicit false omits the state.
     if (options.sendInitialEvents === false && plan.after === undefined) {
       plan = { ...plan, after: await this.currentVersion({ signal }) };
     }
@@ -328,7 +328,7 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
 }
 
 /**
- * A storage whose objects are in a backend. See `Storage` for what it promises, and `Backend` for what the backend must.
+ * A storage whose objects are in a backend. See `Storage` for what it promises, and `Backend` for what it requires.
  *
  *     class MyStorage extends BackedStorage { constructor() { super(new MyBackend()); } }
  */

@@ -1,11 +1,12 @@
 /**
- * A watch of a storage over a backend: the state, if it is asked for, then the changes, as events. It reads when its consumer reads, so
- * that a slow consumer holds up nobody: the backend has its place, and re-reads the past for it.
+ * A watch of a storage over a backend: the state, if it is asked for, then the changes, as events. It reads only when its
+ * consumer does, so a slow consumer holds up nobody: the backend keeps its place, and reads the past again for it.
  *
  *     [ parts of the list at 7 ] ---> BOOKMARK 7 ---> changes after 7, BOOKMARKs of progress ---> ERROR, or stop
  *
- * For a watch with a selector, a change means that an object enters, changes or leaves; or nothing. That takes what was there before,
- * which a consumer that keeps the state can say itself: then the backend need not read it for every change, nor still have it.
+ * For a watch with a selector, a change means that an object enters, changes, leaves, or none of these. To decide, it needs the
+ * previous object. A consumer that keeps the state can supply it: then the backend need not read it for every change, or even
+ * have it.
  *
  *     delivered, and taken by the consumer      delivered since its last wait     the next change
  *     [ previousOf(key) ]                       [ #since ]                        ^ what was before it?
@@ -30,7 +31,7 @@ interface WatchOpening<T> {
   readonly prefix: string;
   readonly plan: WatchPlan;
   readonly selects: ((object: T) => boolean) | undefined;
-  /** The consumer's current object under a key, asked for instead of the backend's. */
+  /** Returns the consumer's current object under a key, in place of the backend's. */
   readonly previousOf: ((key: string) => T | undefined) | undefined;
 }
 
@@ -72,20 +73,20 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
   readonly #shared: ScopeSettings;
   readonly #options: WatchOpening<T> & { readonly onEnd: () => void };
   readonly #abort: AbortController = new AbortController();
-  /** The consumer keeps the state; it does not have what a selector hides. */
+  /** Whether the consumer keeps the state, so that `previousOf` is asked. It lacks the objects that a selector hides. */
   readonly #isAsked: boolean;
   /** What has been delivered since the consumer last waited, by key. */
   readonly #since: Map<string, T | undefined> = new Map();
-  /** The next one is the last. What has been delivered is let go: if it was large, it has been decoded. */
+  /** What waits, in reverse order. Delivered entries are dropped, as large ones have been decoded. */
   #waiting: (Entry<T> | Change<T>)[] = [];
-  /** What was delivered last of those. */
+  /** The last of those that was delivered. */
   #last: Entry<T> | Change<T> | undefined;
-  /** What follows that. */
+  /** The event that follows it. */
   #then: StorageEvent<T> | undefined;
   /** The rest of the state. */
   #parts: Parts<T> | undefined;
   #changes: Changes<T> | undefined;
-  /** What waits next is large, and is being decoded. */
+  /** Pending while the next entry, which is large, is being decoded. */
   #loading: Promise<void> | undefined;
   #owesProgress: boolean = false;
   #over: boolean = false;
@@ -101,9 +102,9 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
     this.#isAsked = options.previousOf !== undefined && options.selects === undefined;
   }
 
-  /** Reads the first part of the state, or begins to follow. Rejects if that is refused. */
+  /** Reads the first part of the state, or begins to follow changes. Rejects if that is refused. */
   async open(): Promise<void> {
-    // Nobody would close what begins after the end.
+    // Nobody would close a watch that opened after its end.
     this.#abort.signal.throwIfAborted();
     const { prefix, plan } = this.#options;
     if (plan.after !== undefined) {
@@ -140,7 +141,7 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
     for (;;) {
       for (let next = this.#waiting.at(-1); next; next = this.#waiting.at(-1)) {
         this.#loading = next.load?.(this.#abort.signal);
-        // It rejects at the end of the watch, and maybe nobody reads any more by then.
+        // It rejects when the watch ends, and there may be no reader by then.
         this.#loading?.catch(() => {});
         if (this.#loading) return undefined;
         const event = this.#delivered();
@@ -169,7 +170,7 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
    */
   rest(): StorageEvent<T>[] {
     const events: StorageEvent<T>[] = [];
-    // What follows a part of the state is not a change.
+    // After a part of the state come no changes.
     const last = this.#last as Change<T> | undefined;
     for (let next = this.#waiting.at(-1); next && isChange(next); next = this.#waiting.at(-1)) {
       if (next.revision !== last?.revision) break;
@@ -220,7 +221,7 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
     this.#last = undefined;
   }
 
-  /** The event of what waits next, if there is one. */
+  /** The event of the next entry, if there is one. */
   #delivered(): StorageEvent<T> | undefined {
     const { selects } = this.#options;
     const waiting = this.#waiting.pop() as Entry<T> | Change<T>;
@@ -235,7 +236,7 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
     }
   }
 
-  /** The event of a change; undefined if neither what was there nor what is there is selected. */
+  /** The event of a change; undefined if neither the previous nor the new object is selected. */
   #eventOf(change: Change<T>): StorageEvent<T> | undefined {
     const { selects } = this.#options;
     const { object } = change;
@@ -250,7 +251,7 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
     return was ? { type: 'DELETED', object: atVersion(previous, change.revision), previous } : undefined;
   }
 
-  /** @throws {WatchError} REFUSED with code 500 if the consumer does not have it, though it must. */
+  /** @throws {WatchError} REFUSED with code 500 if the consumer should have it, but does not. */
   #previousOf(change: Change<T>): T | undefined {
     if (!this.#isAsked) return change.previous;
     const { key, revision } = change;
@@ -260,21 +261,21 @@ export class BackedEvents<T extends KubernetesObject> implements PullSource<Stor
     throw refused(500, 'InternalError', `previousOf has nothing under ${JSON.stringify(own)}, which changed at ${revision}`);
   }
 
-  /** Nothing comes after the ERROR. */
+  /** Delivers an ERROR, the last event. */
   #fail(error: unknown): void {
     this.#over = true;
     this.#changes?.close();
-    // What the backend refuses to its own storage is not told to those who watch.
+    // Watchers are not told what the backend refuses to its own storage.
     if (isWatchError(error, 'REFUSED') && error.cause !== undefined) this.#shared.onError(error);
     this.#put([]);
     this.#then = { type: 'ERROR', object: statusOf(error) };
   }
 }
 
-/** The watch of a source. One that is stopped within a revision still delivers the rest of it. */
+/** The watch of a source. If it is stopped in the middle of a revision, it still delivers the rest of that. */
 class BackedWatch<T extends KubernetesObject> extends PullWatch<StorageEvent<T>> {
   readonly #source: BackedEvents<T>;
-  /** The last one first: of a deletion by prefix in etcd there may be any number. */
+  /** In reverse order: a deletion by prefix in etcd may produce any number. */
   #rest: StorageEvent<T>[] = [];
 
   constructor(source: BackedEvents<T>) {

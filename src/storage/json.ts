@@ -1,31 +1,31 @@
 /**
- * JSON in pieces: what the host does with a megabyte at a stretch, nobody can interrupt, so a large text or value is cut where that
- * changes nothing. The results, and what is refused, are those of `JSON.parse` and `JSON.stringify`, which do the pieces.
+ * JSON in pieces: the host's own functions cannot be interrupted, so a large text or value is cut where that changes nothing.
+ * Results and errors are those of `JSON.parse` and `JSON.stringify`, which process the pieces.
  *
  *     text -- { "a": 1, "b": 2, | "c": [ 1, 2, | 3 ], "d": 4 } -- parsed one by one, put together --> value
  *                    piece           in a piece of its own
  *
- * - A piece has about 32 KiB, unless a single text is longer: that is not cut.
- * - The names of an object are listed at a stretch, as no engine does it otherwise: with 65,536 names that takes a dozen milliseconds.
- * - A cut text is not more lenient: brackets are matched by the scan, and all that is between them is parsed, or has to be blank.
+ * - A piece has about 32 KiB, unless a single string is longer, which is not cut.
+ * - The names of an object are listed in one go, as no engine can do otherwise: 65,536 names take a dozen milliseconds.
+ * - Cutting does not make it more lenient: the scan matches brackets, and everything between them is parsed, or must be blank.
  */
 import { isContainer } from '../watch/errors.ts';
 import { STRIDE, type Work } from '../watch/fair-queue.ts';
 
-/** What is shorter is not cut, in characters of JSON. */
+/** Texts and values that are shorter are not cut, in characters of JSON. */
 const LARGE_CHARS = 262_144;
 /** The size of a piece. */
 const PIECE_CHARS = 32_768;
-/** Steps that do not take long, and members that are many. */
+/** How many steps are still quick, and how many members are many. */
 const FEW = 16_384;
-/** What an object or a list counts for: it takes longer to write than its two characters suggest. */
+/** The cost of an object or a list, in characters: it takes longer to write than its two characters suggest. */
 const OBJECT_CHARS = 64;
-/** What is deeper is left to the host, which refuses a cycle. */
+/** Deeper values are left to the host, which refuses cycles. */
 const MAX_DEPTH = 256;
 
 type Members = Record<string, unknown>;
 
-/** Sets a member, even one of a name by which an assignment would set something else. */
+/** Sets a member, even `__proto__`, for which an assignment would do something else. */
 export function put(object: Members, name: string, value: unknown): void {
   if (name === '__proto__') Object.defineProperty(object, name, { value, ...DATA });
   else object[name] = value;
@@ -36,22 +36,22 @@ const [QUOTE, BACKSLASH, COMMA, LIST, END_OF_LIST, OBJECT, END_OF_OBJECT] = [0x2
 const NOT_BLANK = /[^ \t\n\r]/;
 const isBlank = (text: string): boolean => !NOT_BLANK.test(text);
 
-/** An object or list of the text whose end has not been reached. */
+/** An object or list whose end has not been reached. */
 interface Open {
   readonly isObject: boolean;
   readonly start: number;
-  /** The last text before it, which is its name if it is in an object. */
+  /** The last string before it, which is its name if it is in an object. */
   readonly nameFrom: number;
   readonly nameTo: number;
-  /** Where that begins which has not been parsed. */
+  /** Where the part that has not been parsed begins. */
   from: number;
-  /** What has been parsed; undefined: nothing yet. */
+  /** What has been parsed so far, if anything. */
   made: Members | unknown[] | undefined;
-  /** Whether the last member is made, so that nothing but a comma or the end may follow. */
+  /** Whether the last member is complete, so that only a comma or the end may follow. */
   isBehind: boolean;
 }
 
-/** Parses a JSON text. Throws a SyntaxError if it is none. */
+/** Parses a JSON text. Throws a SyntaxError if it is invalid. */
 export function* parsing(text: string): Work<unknown> {
   const start = text.length > LARGE_CHARS ? text.search(NOT_BLANK) : -1;
   if (start < 0 || !'[{'.includes(text.charAt(start))) return JSON.parse(text);
@@ -103,7 +103,7 @@ export function* parsing(text: string): Work<unknown> {
   throw new SyntaxError('unexpected end of the text');
 }
 
-/** Adds the members that a part of the text has; the value of the last one stands for that of `child`, if there is one. */
+/** Adds the members in a part of the text. If there is a `child`, it replaces the value of the last one. */
 function add(open: Open, part: string, child?: { readonly name: string; readonly value: unknown }): void {
   if (open.isBehind) {
     if (child || !isBlank(part)) throw new SyntaxError('a comma is missing');
@@ -134,7 +134,7 @@ export function* stringifying(value: unknown): Work<string> {
 
 class Writer {
   readonly parts: string[] = [];
-  /** The names of objects with many: to list them takes long. */
+  /** The names of objects that have many, as listing them takes long. */
   readonly #names: Map<object, readonly string[]> = new Map();
 
   *write(value: object, depth: number): Work<void> {
@@ -174,14 +174,14 @@ class Writer {
     parts.push(names ? '}' : ']');
   }
 
-  /** Whether a value has more than so many characters, and is nothing but an object or a list of JSON: others are left to the host. */
+  /** Whether a value has more than so many characters, and is a plain object or list: others are left to the host. */
   isCut(value: unknown, chars: number): value is object {
     if (!isContainer(value) || this.#leftAfter(value, chars) >= 0) return false;
     const prototype = Object.getPrototypeOf(value);
     return (Array.isArray(value) || prototype === Object.prototype || prototype === null) && !('toJSON' in value);
   }
 
-  /** What is left of a number of characters after about those of a value's JSON: less than nothing if it has more. */
+  /** About how many of `most` characters remain after a value's JSON; negative if it has more. */
   #leftAfter(value: unknown, most: number): number {
     if (typeof value === 'string') return most - value.length;
     if (typeof value !== 'object' || value === null) return most - 4;
@@ -212,7 +212,7 @@ class Writer {
   }
 }
 
-/** Whether two values of JSON are the same, whatever the order of members, but for some members of theirs. Undefined is not a member. */
+/** Whether two JSON values are the same, in any order of members, and except for those in `but`. Undefined is not a member. */
 export function* comparing(one: unknown, other: unknown, but: readonly string[] = NOTHING): Work<boolean> {
   const pairs: object[] = [];
   let steps = 0;
@@ -260,8 +260,8 @@ const NOTHING: readonly string[] = [];
 const isPause = (steps: number): boolean => steps > FEW && steps % STRIDE === 0;
 
 /**
- * Shows each object and list of a value: the names of its members, or undefined for a list, how many members or elements it has, and
- * how deep it is, from 0.
+ * Visits each object and list of a value, with the names of its members, or undefined for a list, the number of its members or
+ * elements, and its depth, from 0.
  */
 export function* walking(
   value: unknown,

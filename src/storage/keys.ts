@@ -1,4 +1,4 @@
-/** The keys and prefixes that a storage accepts, and what they are in a backend. Keys come over the wire, prefixes from programs. */
+/** The keys and prefixes that a storage accepts, and their form in a backend. Keys come over the wire, prefixes from programs. */
 import { invalid } from '../watch/errors.ts';
 import { badRequest } from './statuses.ts';
 
@@ -22,7 +22,7 @@ export function checkKey(key: string): string {
 /**
  * Returns `prefix` if it is valid for a scope.
  *
- * @throws {WatchError} INVALID_ARGUMENT if it does not end with `/`, or is not a key without that.
+ * @throws {WatchError} INVALID_ARGUMENT if it does not end with `/`, or would not be a key without it.
  */
 export function checkPrefix(prefix: string): string {
   if (typeof prefix === 'string' && prefix.endsWith('/') && isKey(prefix.slice(0, -1))) return prefix;
@@ -36,17 +36,17 @@ function isKey(key: string): boolean {
 const utf8 = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const SURROGATE = /[\uD800-\uDFFF]/;
-/** What is decoded from anything but the common case: invalid UTF-8 becomes U+FFFD. */
+/** Found in a decoded text if its bytes were not plain UTF-8: invalid bytes become U+FFFD. */
 const UNUSUAL = /[\uD800-\uDFFF\uFFFD]/;
 
 /**
- * A key as backends have it: bytes, with the prefix of the storage and then that of the scope before the key.
+ * A key as backends store it: bytes, with the prefixes of the storage and the scope before the key.
  *
  *     /watchmux/ orders.example.com/orders/ default/a
  *     storage    scope                      key
  *
- * Backends order keys by their bytes, and a storage lists in the order of UTF-16 code units. The two orders agree if each code unit
- * is encoded by itself, which is called CESU-8. Except for emoji and rare scripts, that is UTF-8.
+ * Backends order keys by their bytes, and a storage lists in the order of UTF-16 code units. The two orders agree if each code
+ * unit is encoded separately, which is called CESU-8. Except for emoji and rare scripts, this is UTF-8.
  */
 export function toBytes(text: string): Uint8Array {
   if (!SURROGATE.test(text)) return utf8.encode(text);

@@ -1,18 +1,18 @@
 /**
- * Where versions go on when a storage is opened again. A file may have been restored from a copy, and what was written after the
- * copy was made, or before it was restored, is another life of it: the same numbers would stand for other changes there, and a
- * client that comes with one of them would keep what this life has never had. So each life begins with a jump:
+ * Where versions continue when a storage is opened again. A file may have been restored from a copy. What was written between
+ * copy and restore belongs to another life of the file: there, the same numbers stand for other changes, and a client with one of
+ * them would keep objects that this life has never had. So each life begins with a jump:
  *
  *     copied at 7         1 ... 7 | 5,000 5,001 5,002            one life
  *     restored            1 ... 7 |                   9,000 9,001        another one
  *
- * Of a version in a gap, or beyond the newest one, a storage knows that it is not its own, and answers 410. What lies before the
- * jump is common to both, and can be resumed from.
+ * A version in a gap, or beyond the newest one, is known not to be the storage's own, and gets 410. Versions before the jump are
+ * common to both lives, and can be resumed from.
  *
- * A jump must be one that no copy makes again. It goes to the time of day in microseconds: fewer than a million writes per second
- * never catch up with it, so lives that begin one after the other do not meet. Lives that begin together, or on machines with
- * different clocks, are kept apart by chance: a number below 2^32, about 72 minutes. Of two such lives with a million writes each, one
- * pair in two thousand would meet.
+ * No other copy may make the same jump. It goes to the time of day in microseconds, which fewer than a million writes per second
+ * never catch up with, so lives that begin one after the other do not overlap. Lives that begin together, or on machines with
+ * different clocks, are kept apart by a random number below 2^32, about 72 minutes. Of two such lives with a million writes each,
+ * one pair in two thousand would overlap.
  *
  * The price: versions have 16 digits. They stay below 2^53, which JavaScript counts exactly, for 3 million openings or until the year
  * 2112; and so below 2^63, beyond which clients in Go cannot read them.
@@ -22,26 +22,26 @@ import { whenAborted } from '../watch/abort.ts';
 import { type Clock, sleep } from '../watch/clock.ts';
 import { WatchError } from '../watch/errors.ts';
 
-/** How far chance may go. */
+/** The range of the random number. */
 const SPREAD = 2 ** 32;
-/** A clock that is later than this, in the year 2112, is wrong. */
+/** A clock beyond this, in the year 2112, is wrong. */
 const LATEST = 2 ** 52;
 
-/** The first version of another life of a storage whose last one is `last`. `random`: from 0 up to, not including, 1. */
+/** The first version of a new life of a storage whose last version is `last`. `random`: from 0 to below 1. */
 export function newLife(last: number, nowMs: number = Date.now(), random: number = Math.random()): number {
   const clock = Math.floor(nowMs * 1_000);
   const from = clock > last && clock < LATEST ? clock : last + 1;
-  // Where few versions are left, none is wasted.
+  // If few versions are left, none is wasted.
   const spread = Math.min(SPREAD, Math.floor((Number.MAX_SAFE_INTEGER - from) / 2));
   return from + Math.floor(random * spread);
 }
 
-/** Waits for what may never come: the wait ends with the storage, and by its signal. */
+/** Waits for promises that may never settle: the wait ends with the storage, or by its signal. */
 export class Pending {
   readonly #rejects: Set<(error: unknown) => void> = new Set();
   #closed: boolean = false;
 
-  /** Number of promises that wait. */
+  /** The number of pending waits. */
   get size(): number {
     return this.#rejects.size;
   }
@@ -56,7 +56,7 @@ export class Pending {
     if (this.#closed) throw closed();
   }
 
-  /** Settles as `promise` does, unless the signal aborts or this is closed before. */
+  /** Settles as `promise` does, unless the signal aborts or this is closed first. */
   until<R>(promise: PromiseLike<R>, signal: AbortSignal | undefined): Promise<R> {
     return new Promise<R>((resolve, reject) => {
       let unlisten: (() => void) | undefined;
@@ -73,13 +73,13 @@ export class Pending {
         leave();
         resolve(value);
       }, fail);
-      // The code that made the promise may have aborted or closed meanwhile.
+      // The code that made the promise may have aborted or closed in the meantime.
       unlisten = whenAborted(signal, fail);
       if (this.#closed) fail(closed());
     });
   }
 
-  /** Waits so long, unless the signal aborts or this is closed before. */
+  /** Waits this long, unless the signal aborts or this is closed first. */
   async pause(ms: number, { clock, signal }: { clock: Clock; signal: AbortSignal | undefined }): Promise<void> {
     const over = new AbortController();
     try {

@@ -28,8 +28,8 @@ const META_FIELDS: FieldFunctions<unknown> = {
 /**
  * What a request selects: labels, the fields `metadata.name` and `metadata.namespace`, and those of `fields`.
  *
- * @throws {WatchError} REFUSED with code 400 for an invalid selector, one with too many requirements, or one that names another
- *   field.
+ * @throws {WatchError} REFUSED with code 400 for an invalid selector, one with too many requirements, or one that names an
+ * unknown field.
  */
 export function predicateOf<T>(
   { labelSelector = '', fieldSelector = '' }: Pick<ListOptions, 'labelSelector' | 'fieldSelector'>,
@@ -75,9 +75,9 @@ function attributes<T>(names: readonly string[], fields: FieldFunctions<T>): (ob
 
 /** Which state a list reads. */
 export interface ListPlan {
-  /** That revision and no other; undefined: the newest. */
+  /** Exactly this revision; undefined: the newest. */
   readonly exact: string | undefined;
-  /** The newest must not be older than this; undefined: it may be of any age. */
+  /** The state must not be older than this; undefined: it may be of any age. */
   readonly atLeast: string | undefined;
   /** Where a further page begins. */
   readonly from: Continuation | undefined;
@@ -86,7 +86,7 @@ export interface ListPlan {
 /**
  * Decides what a list reads. Upstream: `ValidateListOptions` of storage.
  *
- * @throws {WatchError} REFUSED with code 400 for a version, match or `continue` that is invalid, or that does not fit the others.
+ * @throws {WatchError} REFUSED with code 400 for a version, match or `continue` that is invalid, or does not fit the others.
  */
 export function planList({ resourceVersion, resourceVersionMatch, limit = 0, continue: token }: ListOptions): ListPlan {
   const version = parseVersion(resourceVersion);
@@ -95,7 +95,7 @@ export function planList({ resourceVersion, resourceVersionMatch, limit = 0, con
     if (version !== undefined) throw badRequest('specifying resource version is not allowed when using continue');
     return { exact: undefined, atLeast: undefined, from: decodeContinue(token) };
   }
-  // Without a match, a page of a version has always meant exactly that version.
+  // Without a match, a page at a version has always meant exactly that version.
   const isExact = resourceVersionMatch === 'Exact' || (resourceVersionMatch === undefined && limit > 0);
   return isExact && version !== undefined
     ? { exact: version, atLeast: undefined, from: undefined }
@@ -119,7 +119,7 @@ function checkMatch(
 
 /** What a watch begins with. */
 export interface WatchPlan {
-  /** Deliver what follows this; undefined: begin with the state. */
+  /** Deliver the changes after this; undefined: begin with the state. */
   readonly after: string | undefined;
   /** The state must not be older than this. */
   readonly atLeast: string | undefined;
@@ -131,7 +131,7 @@ export interface WatchPlan {
 /**
  * Decides what a watch begins with.
  *
- * @throws {WatchError} REFUSED with code 400 for an invalid version, and for options that do not fit each other.
+ * @throws {WatchError} REFUSED with code 400 for an invalid version, and for options that cannot be combined.
  */
 export function planWatch(options: ListWatchOptions): WatchPlan {
   const { resourceVersionMatch, sendInitialEvents = false, allowWatchBookmarks = sendInitialEvents } = options;
@@ -161,8 +161,8 @@ export function parseVersion(version: string | undefined): string | undefined {
 }
 
 /**
- * The `continue` of a list: the revision that it reads, and the key from which it goes on. The key is relative to the scope, so
- * that a stranger's token cannot reach outside it. The format is upstream's, plus the number of items left.
+ * The `continue` of a list: the revision that it reads, and the key at which it continues. The key is relative to the scope, so
+ * that a forged token cannot reach outside it. The format is upstream's, plus the number of items left.
  *
  *     { revision: '7', start: 'b\0', left: 3 } <---> base64url of {"v":"meta.k8s.io/v1","rv":7,"start":"b\u0000","left":3}
  *
@@ -173,7 +173,7 @@ interface Continuation {
   readonly revision: string | undefined;
   /** The smallest key of the next page, relative to the scope. */
   readonly start: string;
-  /** How many items follow, if an earlier page has counted them: then no page has to count again. */
+  /** How many items follow, if an earlier page has counted them, so that no page has to count again. */
   readonly left?: number | undefined;
 }
 
@@ -216,7 +216,7 @@ export function decodeContinue(token: string): Continuation {
   return { revision: revision === '-1' ? undefined : revision, start, left: counted };
 }
 
-/** The names of options that every storage knows. An unknown one is refused: it is probably misspelt. */
+/** The names of options that every storage knows. Unknown ones are refused, as they are probably misspelt. */
 const SELECTION: readonly (keyof ListOptions & keyof ListWatchOptions)[] = [
   'labelSelector',
   'fieldSelector',
@@ -270,7 +270,7 @@ export function checkDelete<T>(options: DeleteOptions<T>): DeleteOptions<T> {
   return options;
 }
 
-/** The refusal with code 409 if something else is there; undefined if the preconditions hold. */
+/** The refusal with code 409 if a precondition fails; undefined if all hold. */
 export function unmetPrecondition(
   key: string,
   object: KubernetesObject | undefined,

@@ -1,12 +1,11 @@
 /**
- * What a server saves itself because its own changes of an object leave alone what is stored: a copy shares with the value that was kept
- * before it what it has in common with it, what it has just made is kept without a copy, and what was found out about parts of stored
- * objects is not found out again.
+ * Savings that are possible because a server's own code never modifies stored objects: a copy shares its unchanged parts with the
+ * previous value, a new object is kept without being copied, and what was found out about parts of stored objects is remembered.
  */
 import { put } from './json.ts';
 import type { Share } from './values.ts';
 
-/** Shares with an object that is kept. */
+/** Shares parts with an object that is kept. */
 export const sharing =
   (kept: object): Share =>
   (whole) => {
@@ -14,18 +13,18 @@ export const sharing =
     return sharedWith(kept, whole);
   };
 
-/** Keeps an object itself that nobody else has. */
+/** Keeps an object itself, which nobody else has. */
 export const keeping = (): Share => (whole) => {
   [left, copies] = [MAX_VALUES, false];
   return sharedWith(undefined, whole);
 };
 
-/** The most values that are looked at, at a stretch: about a millisecond. What has more is parsed. */
+/** The most values that are checked, in one go: about a millisecond. Objects with more are parsed. */
 const MAX_VALUES = 8_192;
 let left = 0;
 let copies = true;
 
-/** What JSON makes of a value, but for parts that are those of a kept value; undefined: that only shows when it is parsed. */
+/** What JSON makes of a value, sharing parts of a kept value; undefined if it has to be parsed to tell. */
 function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
   if (--left < 0) return undefined;
   if (typeof value !== 'object') return typeof value === 'number' && !isExact(value) ? undefined : value;
@@ -40,7 +39,7 @@ function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
   const before = (typeof kept === 'object' && kept) || NOTHING;
   const isList = Array.isArray(value);
   const names = isList ? undefined : Object.keys(value);
-  // A list may have members beside its elements, which JSON leaves out.
+  // A list may have members besides its elements, which JSON leaves out.
   if (isList && !copies && Object.keys(value).length !== value.length) return undefined;
   const copy = copies ? (isList ? [] : {}) : (value as object);
   for (let at = 0; at < (names ?? (value as readonly unknown[])).length; at++) {
@@ -57,15 +56,15 @@ function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
 }
 
 const NOTHING = {};
-/** What is deeper is parsed. */
+/** Deeper values are parsed. */
 const MAX_DEPTH = 256;
-/** Whether a number is the same after it was JSON. */
+/** Whether a number is the same after a round trip through JSON. */
 const isExact = (value: number): boolean => Number.isFinite(value) && !Object.is(value, -0);
 
-/** As many as are known of in a generation: some 100 bytes each. */
+/** The most entries of a generation, of about 100 bytes each. */
 const MAX_RECENT = 16_384;
 
-/** What is known of objects that nobody changes: of those that were noted last. To know nothing only costs time. */
+/** What is known about objects that never change: the last ones that were noted. A lost entry only costs time. */
 export class Recent<V> {
   #young: WeakMap<object, V> = new WeakMap();
   #old: WeakMap<object, V> = new WeakMap();
@@ -85,10 +84,10 @@ export class Recent<V> {
   }
 }
 
-/** Parts of values, as JSON makes them, that nobody changes. */
+/** Parts of values that are as JSON makes them, and never change. */
 const constant: Recent<true> = new Recent();
 
-/** Says that a part of what will be kept is as JSON makes it, and never changes: it need not be copied. */
+/** Notes that a part of what will be kept is as JSON makes it, and never changes, so that it need not be copied. */
 export function noteConstant(part: object): void {
   constant.set(part, true);
 }

@@ -8,17 +8,17 @@ export function refused(code: number, reason: string, message: string, details?:
   return new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status });
 }
 
-/** 404: there is nothing under a key. */
+/** 404: there is no object under a key. */
 export function notFound(key: string): WatchError {
   return refused(404, 'NotFound', `${JSON.stringify(key)} not found`);
 }
 
-/** 409: there is something under a key already. */
+/** 409: there is already an object under a key. */
 export function alreadyExists(key: string): WatchError {
   return refused(409, 'AlreadyExists', `${JSON.stringify(key)} already exists`);
 }
 
-/** 409: what is there is not what was expected. */
+/** 409: the current object is not the expected one. */
 export function conflict(key: string, why: string): WatchError {
   return refused(409, 'Conflict', `${JSON.stringify(key)}: ${why}; read it again and apply your changes to that`);
 }
@@ -29,14 +29,14 @@ export function expired(version: string, oldest: string): WatchError {
 }
 
 /**
- * 410: a storage cannot have given this version. It is from another life of its data, such as before it was restored from a copy,
- * and so is what the client has.
+ * 410: a storage cannot have issued this version. It is from another life of its data, such as before it was restored from a
+ * copy, and so is the client's state.
  */
 export function foreign(version: string, current: string): WatchError {
-  return refused(410, 'Expired', `resource version ${version} was not given by this storage (current: ${current}): list again`);
+  return refused(410, 'Expired', `resource version ${version} was not issued by this storage (current: ${current}): list again`);
 }
 
-/** 504: a version has not come yet. The caller may ask again after a second. */
+/** 504: a version has not been reached yet. The caller may retry after a second. */
 export function tooLarge(version: string, current: string): WatchError {
   const message = `Too large resource version: ${version}, current: ${current}`;
   const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }];
@@ -53,7 +53,7 @@ export function tooManyRequests(message: string, retryAfterSeconds: number): Wat
   return refused(429, 'TooManyRequests', message, { retryAfterSeconds });
 }
 
-/** 410: the version of a list's first page is no longer kept. `token` goes on at the newest version. */
+/** 410: the version of a list's first page is no longer kept. `token` continues at the newest version. */
 export function expiredContinue(token: string): WatchError {
   const error = refused(
     410,
@@ -65,8 +65,8 @@ export function expiredContinue(token: string): WatchError {
 }
 
 /**
- * 503: a storage does not do what this server asks, because it does not accept this server, or is full. Clients can do nothing about
- * that, and are told nothing else: `why` is for the server's owner.
+ * 503: a storage refuses requests because it does not accept this server, or is full. Clients cannot do anything about that, and
+ * get no details: `why` is for the server's operator.
  */
 export function unavailable(why: string): WatchError {
   return ofOwner(why, {
@@ -77,7 +77,7 @@ export function unavailable(why: string): WatchError {
   });
 }
 
-/** 500: a storage has failed. Again, `why` is for the server's owner. */
+/** 500: a storage has failed. Again, `why` is for the server's operator. */
 export function internalError(why: string): WatchError {
   return ofOwner(why, { code: 500, reason: 'InternalError', message: 'the storage has failed' });
 }

@@ -1,30 +1,30 @@
 /**
- * The port of everything that keeps objects: a `ListWatcher` that can write. Memory, etcd and the cacher in front of either are all
- * a `Storage`, so each can stand where another does.
+ * The port of everything that keeps objects: a `ListWatcher` that can write. Memory, etcd and the cacher in front of either are
+ * all a `Storage`, so each can replace another.
  *
  *     create, update, delete ---> [ revision 7 | 8 | 9 ... ] ---> list, get: the state at a revision
  *                                                           '---> watch: every change after a revision, in order
  *
- * One storage has one revision, a decimal number that grows with every write, for all of its keys. `scope` cuts out the keys that
- * begin with a prefix: a resource, or a namespace of it. What is in one scope is not seen in another, but both share the revision.
+ * One storage has one revision, a decimal number that grows with every write, for all of its keys. `scope` is the part whose keys
+ * begin with a prefix: a resource, or a namespace of it. One scope does not show another's objects, but both share the revision.
  *
- * What an implementer promises, beside the promises of a `ListWatcher`; `STORAGE_CONTRACT` of `watchmux/testing` checks it:
- * - A write is one step: it happens whole, at one revision that no other write has, or not at all and its promise rejects. Only
- *   if the connection broke before the answer came may it have happened anyway; the error then says so (code TIMEOUT, or that of
- *   the transport).
- * - Linearizable: `get` and `list` without a version, and the state that `update` and `delete` decide by, contain every write that
- *   was answered before they began.
- * - Objects that come out have `metadata.resourceVersion`, the revision of their last write; what goes in need not have it.
- *   Objects are values: what is put in is copied, and what comes out must not be changed.
- * - A key is relative to the scope: not empty, without an empty, `.` or `..` segment between slashes, at most 1,024 characters.
+ * What an implementer promises, besides the promises of a `ListWatcher`; `STORAGE_CONTRACT` of `watchmux/testing` checks it:
+ * - A write is one step: it happens completely, at a revision that no other write has, or its promise rejects and nothing
+ *   happens. Only if the connection broke before the answer came may it have happened anyway; the error then says so (code
+ *   TIMEOUT, or that of the transport).
+ * - Linearizable: `get` and `list` without a version, and the state on which `update` and `delete` decide, include every write
+ *   that was answered before they began.
+ * - Returned objects have `metadata.resourceVersion`, the revision of their last write; objects to write need not have it.
+ *   Objects are values: they are copied when they are written, and returned ones must not be changed.
+ * - A key is relative to the scope: not empty, without empty, `.` or `..` segments between slashes, at most 1,024 characters.
  *   Lists are in the order of keys, by UTF-16 code unit.
  *
  * Refusals reject with a WatchError with code REFUSED, whose `status.code` is: 404 NotFound; 409 AlreadyExists (create) or
- * Conflict (preconditions); 410 Expired (a version before the oldest kept one, or one that this storage cannot have given, or a
- * `continue` of such); 504 Timeout with the cause ResourceVersionTooLarge (a version that has been given, and has not come here yet);
- * 400 BadRequest (an invalid version, key, selector or `continue`); 413 RequestEntityTooLarge; 429 TooManyRequests (not ready, or
- * full). A watch from a version that is too old may also resolve, and deliver the ERROR 410 first. See `statuses.ts`, which makes
- * them.
+ * Conflict (preconditions); 410 Expired (a version before the oldest kept one, or one that this storage cannot have issued, or a
+ * `continue` of such a version); 504 Timeout with the cause ResourceVersionTooLarge (a version that has been issued, but has not
+ * been reached here yet); 400 BadRequest (an invalid version, key, selector or `continue`); 413 RequestEntityTooLarge; 429
+ * TooManyRequests (not ready, or full). A watch from a version that is too old may also resolve, and deliver the ERROR 410 first.
+ * See `statuses.ts`, which makes them.
  *
  * Upstream: `storage.Interface` of k8s.io/apiserver.
  */
@@ -51,16 +51,13 @@ export type StorageEvent<T> = ChangeEvent<T> | BookmarkEvent | ErrorEvent;
 export interface StorageWatchOptions<T> extends ListWatchOptions {
   /**
    * For a caller that keeps the whole state, as a cache does: returns its current object under a key. A storage that would have
-   * to read the object before each change can then take `previous` from here. It may ignore this, and does if there is a
-   * selector. Apply each event to that state before you read the next one.
+   * to read the previous object for each change can then take `previous` from here. It may ignore this, and does if there is a
+   * selector. Apply each event to your state before you read the next one.
    */
   readonly previousOf?: ((key: string) => T | undefined) | undefined;
 }
 
-/**
- * What the stored object must match; otherwise an update or a deletion rejects with 409 Conflict. Upstream:
- * `storage.Preconditions`.
- */
+/** What the stored object must match, or an update or deletion rejects with 409 Conflict. Upstream: `storage.Preconditions`. */
 export interface Preconditions {
   readonly uid?: string | undefined;
   readonly resourceVersion?: string | undefined;
@@ -94,8 +91,8 @@ export interface CreateOptions {
 /** Options of {@link Storage.update}, including preconditions. */
 export interface UpdateOptions<T> extends CreateOptions, Preconditions {
   /**
-   * The object that the caller believes to be stored, with its version: the first attempt uses it instead of a read. If it is
-   * outdated, the change is retried with the object that is really stored. Upstream: `cachedExistingObject`.
+   * The object that the caller believes to be stored, with its version: the first attempt uses it instead of reading. If it is
+   * outdated, the change is retried with the object that is actually stored. Upstream: `cachedExistingObject`.
    */
   readonly cached?: T | undefined;
   /** If there is nothing under the key, call `change` with undefined, and create the object. Default false: reject with 404. */
@@ -120,7 +117,7 @@ export interface ScopeOptions<T> {
   readonly fields?: FieldFunctions<T> | undefined;
 }
 
-/** The state of what answers lists and watches from memory, at one moment: of a cacher, or of a part of a storage in memory. */
+/** Statistics of whatever answers lists and watches from memory: a cacher, or a part of a storage in memory. */
 export interface CacherStats {
   readonly phase: 'pending' | 'ready' | 'stopped';
   /** Why it is not ready, if that is known. */
@@ -136,7 +133,7 @@ export interface CacherStats {
   readonly window: { readonly items: number; readonly bytes: number; readonly since: string };
   /** Open watches. */
   readonly watches: number;
-  /** Different selections among them: a change is evaluated at most once for each. */
+  /** How many different selections they have: a change is evaluated at most once for each. */
   readonly views: number;
   /** Watches that got a 410 because they were too slow. */
   readonly fellBehind: number;
@@ -150,7 +147,7 @@ export interface CacherStats {
 export interface ServedOptions {
   /** How often a watch that allows BOOKMARKs gets one, if the version is new, in ms. Default: never. */
   readonly bookmarkMs?: number | undefined;
-  /** Number of watches that may be open; a further one is refused with 429. Default: no limit. */
+  /** The most open watches; further ones are refused with 429. Default: no limit. */
   readonly maxWatches?: number | undefined;
   /** For BOOKMARKs, and for the ends of watches. Default: the storage's. */
   readonly clock?: Clock | undefined;
@@ -163,7 +160,7 @@ export interface ServedOptions {
  * `STORAGE_CONTRACT` in `watchmux/testing` checks what an implementation must do.
  */
 export interface Storage<T extends KubernetesObject = KubernetesObject> extends ListWatcher<T> {
-  /** What is under this storage, if it is a backend: a cacher follows that instead, whose changes carry their keys. */
+  /** The backend under this storage, if there is one: a cacher follows it directly, because its changes carry their keys. */
   readonly backing?: Backing | undefined;
   /** Resolves with the object under a key, or with undefined if there is none. */
   get(key: string, options?: GetOptions): Promise<T | undefined>;
@@ -176,10 +173,10 @@ export interface Storage<T extends KubernetesObject = KubernetesObject> extends 
   create(key: string, object: T, options?: CreateOptions): Promise<T>;
   /**
    * Reads the object, calls `change` with a copy, and writes the result if the object has not changed in the meantime; otherwise
-   * starts again. So `change` may be called several times and must have no side effects. If it throws, this rejects with that
+   * starts over. So `change` may be called several times and must have no side effects. If it throws, this rejects with that
    * error, and nothing is written. If its result equals the stored object, nothing is written either, and there is no event.
-   * `change` may modify its argument; the version in its result is ignored. A write without `ttlSeconds` ends an earlier time to
-   * live. Upstream: `GuaranteedUpdate`.
+   * `change` may modify its argument; the version in its result is ignored. A write without `ttlSeconds` removes an earlier time
+   * to live. Upstream: `GuaranteedUpdate`.
    */
   update(key: string, change: (current: T) => T | Promise<T>, options?: UpdateOptions<T>): Promise<T>;
   /** Resolves with the last content of the object, at the version of its deletion. */
@@ -187,39 +184,39 @@ export interface Storage<T extends KubernetesObject = KubernetesObject> extends 
   /** The revision of the newest write in any scope. Upstream: `GetCurrentResourceVersion`. */
   currentVersion(options?: { readonly signal?: AbortSignal | undefined }): Promise<string>;
   /**
-   * Resolves with whether this storage may have given a version. One that it cannot have given is from another life of its data,
-   * such as before it was restored from a copy. For a storage without this method, all up to `currentVersion` may be its own.
+   * Resolves with whether this storage may have issued a version. If not, the version is from another life of its data, such as
+   * before it was restored from a copy. For a storage without this method, all versions up to `currentVersion` may be its own.
    */
   hasGiven?(version: string): Promise<boolean>;
   /**
    * Resolves with the version of so many changes ago, in any scope, or the oldest one that can still be listed. For a storage
-   * without this method, versions are counted.
+   * without this method, it is computed by subtraction.
    */
   pastVersion?(changes: number): Promise<string>;
   /**
-   * Rejects with the reason if no write can succeed although reads are answered, as when etcd is full: with CLOSED if that will not
-   * end before the storage is opened again, because a journal's disk has failed. For a storage without this method, its health is whether
-   * `currentVersion` answers.
+   * Rejects with the reason if no write can succeed although reads are answered, as when etcd is full; with CLOSED if the storage
+   * has to be opened again, because a journal's disk has failed. A storage without this method is healthy if `currentVersion`
+   * answers.
    */
   checkHealth?(): Promise<void>;
   /**
-   * Sends a BOOKMARK with the current revision to every open watch that allows BOOKMARKs, in order with events. It tells a cache
-   * in front of this storage that it has missed nothing. Upstream: `RequestWatchProgress`.
+   * Sends a BOOKMARK with the current revision to every open watch that allows BOOKMARKs, in order with events. This tells a
+   * cache in front of the storage that it has missed nothing. Upstream: `RequestWatchProgress`.
    */
   requestProgress(): Promise<void>;
   /**
-   * Returns this scope's keys in order: at most `limit` of them, the first of which is `from` or the next one. An API server finds
-   * objects with it whose kind it does not know; without this method it finds none.
+   * Returns this scope's keys in order: at most `limit` of them, the first of which is `from` or the next one. An API server uses
+   * this to find objects of kinds that it does not know; without this method, it finds none.
    */
   keys?(options: KeysOptions): Promise<readonly string[]>;
-  /** The part of this storage whose keys begin with `prefix`, which must end with `/`. The scope's keys are without the prefix. */
+  /** The part of this storage whose keys begin with `prefix`, which must end with `/`. The scope's keys omit the prefix. */
   scope<U extends KubernetesObject = T>(prefix: string, options?: ScopeOptions<U>): Storage<U>;
   /**
-   * The same storage for an API server, if it answers lists and watches from memory: then the server needs no cache before it. Unlike a
-   * scope it can be closed, which ends the watches that were opened through it, and nothing else.
+   * The same storage for an API server, if it answers lists and watches from memory, so that the server needs no cache in front
+   * of it. Unlike a scope, it can be closed, which ends the watches that were opened through it, and nothing else.
    */
   served?(options?: ServedOptions): Storage<T>;
-  /** The state of what answers lists and watches, if that is in memory: of a cache, or of what {@link served} has returned. */
+  /** Statistics, if lists and watches are answered from memory: of a cache, or of what {@link served} has returned. */
   readonly cacheStats?: CacherStats | undefined;
   /** Ends all watches, and rejects pending and later requests with CLOSED. Does nothing on a scope. */
   close(): Promise<void>;

@@ -3,7 +3,7 @@ import { inPieces } from '../watch/fair-queue.ts';
 import type { Entry } from './backend.ts';
 import { decoding, LARGE_BYTES, toObject } from './values.ts';
 
-/** What a backend has under a key at a revision: decoded each time that it is read, or once, ahead of that and in pieces. */
+/** The value under a key at a revision: decoded each time that it is read, or once, in advance and in pieces. */
 export abstract class StoredEntry<T extends KubernetesObject> implements Entry<T> {
   abstract readonly key: string;
   abstract readonly revision: string;
@@ -36,7 +36,7 @@ export abstract class StoredEntry<T extends KubernetesObject> implements Entry<T
   }
 }
 
-/** When both are there. */
+/** Resolves when both have. */
 export function both(one: Promise<void> | undefined, other: Promise<void> | undefined): Promise<void> | undefined {
   return one && other ? Promise.all([one, other]).then(() => {}) : (one ?? other);
 }

@@ -1,15 +1,15 @@
 /**
- * Objects as values. What is put in becomes JSON once; its bytes are what servers send, and what is parsed from it is kept. So
- * nothing is shared with the caller, and nothing is kept that JSON cannot express.
+ * Objects as values. A written object is encoded as JSON once; servers send these bytes, and the storage keeps what is parsed
+ * from them. So nothing is shared with the caller, and nothing is kept that JSON cannot express.
  *
- * The JSON of an object as bytes is made once. An object in a storage never changes, so its bytes belong to its identity: the
- * storage, a list and five hundred watches write the same buffer, and no code has to carry bytes beside objects.
+ * An object is encoded once. It never changes while it is in a storage, so its bytes belong to its identity: the storage, a list
+ * and five hundred watches write the same buffer, and no code has to pass bytes along with objects.
  *
  *     object --- JSON.stringify, at the first use ---> bytes
  *        '---- every later use: the same bytes ----------^
  *
- * Bytes are forgotten with their object, or before it, when nobody is likely to want them: they take as much memory again as the
- * object, and are made again in two microseconds per KB. Objects must not be changed after their first use; a change would not be seen.
+ * Bytes are dropped with their object, or earlier, when nobody is likely to need them: they take as much memory again as the
+ * object, and are made again in two microseconds per KB. Do not change objects after their first use; it would not show.
  */
 import { type KubernetesObject, versionOf } from '../cache/object.ts';
 import { invalid, isRecord, type WatchError } from '../watch/errors.ts';
@@ -22,13 +22,13 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 /** The bytes, or how many there will be. */
 const made = new WeakMap<object, Uint8Array | number>();
 
-/** The size from which the JSON of another version is made by copying, in bytes: to write it takes 5 to 40 ms per MB. */
+/** From this size, in bytes, the JSON of another version is made by copying, as encoding takes 5 to 40 ms per MB. */
 const SPLICED_BYTES = 16_384;
-/** Where the JSON of so large an object has the member that is its version, in bytes. */
+/** The offset of the version in the JSON of such a large object, in bytes. */
 const versionAt = new WeakMap<object, number>();
 const VERSION_NAME = '"resourceVersion":';
 
-/** The JSON of an object in UTF-8. The same buffer for the same object: do not write into it. */
+/** The JSON of an object in UTF-8. The same buffer for the same object: do not modify it. */
 export function encoded(object: object): Uint8Array {
   const known = made.get(object);
   if (typeof known === 'object') return known;
@@ -37,7 +37,7 @@ export function encoded(object: object): Uint8Array {
   return bytes;
 }
 
-/** The same, for callers that need it once: what has to be made is not kept. */
+/** The same, for callers that need it once: new bytes are not kept. */
 export function encodedOnce(object: object): Uint8Array {
   const known = made.get(object);
   return typeof known === 'object' ? known : noted(object, JSON.stringify(object));
@@ -54,7 +54,7 @@ export function* encoding(object: object, keeps: boolean): Work<Uint8Array> {
   return bytes;
 }
 
-/** The bytes of a text. Notes where a large one has the version, unless what looks like it is there more than once. */
+/** The bytes of a text. Notes where the version is in a large one, unless what looks like it occurs more than once. */
 function noted(object: object, text: string): Uint8Array {
   const version = versionOf(object);
   if (text.length >= SPLICED_BYTES && version !== '' && !versionAt.has(object)) {
@@ -82,19 +82,19 @@ export interface Value<T> {
   readonly bytes: number;
 }
 
-/** Stands for the version in a text that was made before the version is known. Nobody can write it into an object. */
+/** A placeholder for the version in a text that is made before the version is known. Nobody can guess it. */
 let standIn = '';
 
-/** Not made at once: in its global scope, Cloudflare's runtime allows no random numbers. */
+/** Made when it is first needed: Cloudflare's runtime allows no random numbers in the global scope. */
 function standInOfVersion(): string {
   standIn ||= `@${crypto.randomUUID()}`;
   return standIn;
 }
 
-/** An object that is to be kept: its JSON and its copy. Its version is put in when it is written. */
+/** An object to keep: its JSON and its copy. Its version is inserted when it is written. */
 export class PreparedValue<T extends KubernetesObject> {
   readonly #text: string;
-  /** What was given, as a value: it shares nothing with it. Its version is none. */
+  /** A copy of the given object, which shares nothing with it. It has no version. */
   readonly copy: T;
 
   constructor(text: string, copy: T) {
@@ -118,8 +118,8 @@ export class PreparedValue<T extends KubernetesObject> {
 }
 
 /**
- * Makes what is to be kept; `share` may make the copy. Throws INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is
- * passed on.
+ * Makes the value to keep; `share` may make the copy. Throws INVALID_ARGUMENT for anything but an object. What JSON.stringify
+ * throws is passed on.
  */
 export function* preparing<T extends KubernetesObject>(object: T, share?: (whole: object) => unknown): Work<PreparedValue<T>> {
   const { plain, metadata } = plainOf(object);
@@ -128,26 +128,26 @@ export function* preparing<T extends KubernetesObject>(object: T, share?: (whole
   return new PreparedValue(text, ((text.length <= LARGE_BYTES && share?.(whole)) || (yield* parsing(text))) as T);
 }
 
-/** What JSON makes of a value, in which parts of what is kept may be shared; undefined: that only shows when it is parsed. */
+/** Returns what JSON makes of a value, which may share parts of what is kept; undefined if it has to be parsed to tell. */
 export type Share = (whole: object) => unknown;
 
 /**
- * Changes that leave alone what they get, which is what is kept, not a copy, and what they return. And new objects that nobody else has:
- * those are kept themselves.
+ * Functions that modify neither their argument, which is the kept object itself, nor what they have returned. And new objects
+ * that nobody else has, which are kept without being copied.
  */
 export const gentle: WeakMap<object, (kept: object) => Share> = new WeakMap();
 
-/** What is larger is parsed, copied and written in pieces, in bytes of JSON. */
+/** Larger objects are parsed, copied and written in pieces, in bytes of JSON. */
 export const LARGE_BYTES = 262_144;
 
-/** An object whose JSON is there already, as `toValue` has made it. */
+/** An object from existing JSON, as `toValue` made it. */
 export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {
   const object = JSON.parse(decoder.decode(bytes)) as T;
   made.set(object, bytes.byteLength); // made again when it is needed: of a million objects that is not at once
   return { object, bytes: bytes.byteLength };
 }
 
-/** The same metadata at a version, which is its last member. Leaving a member out by `...rest` takes five times as long. */
+/** The same metadata at a version, which is its last member. Leaving a member out with `...rest` takes five times as long. */
 function metadataAt(metadata: Readonly<Record<string, unknown>>, version: string): object {
   if (!Object.hasOwn(metadata, 'resourceVersion')) return { ...metadata, resourceVersion: version };
   const kept: Record<string, unknown> = {};
@@ -156,7 +156,7 @@ function metadataAt(metadata: Readonly<Record<string, unknown>>, version: string
   return kept;
 }
 
-/** What is to be JSON, and its metadata. */
+/** The object to encode, and its metadata. */
 function plainOf(object: unknown): { readonly plain: Record<string, unknown>; readonly metadata: Record<string, unknown> } {
   const isWritten = typeof (object as { toJSON?: unknown } | null)?.toJSON === 'function';
   const plain: unknown = isWritten ? JSON.parse(JSON.stringify(object)) : object;
@@ -171,19 +171,19 @@ export function isLarge(object: object): boolean {
   return (encodedBytes(object) ?? 0) > LARGE_BYTES;
 }
 
-/** Whether the JSON is there, or is made in no time. */
+/** Whether the JSON exists, or is quick to make. */
 export function isReady(object: object): boolean {
   const known = made.get(object);
   return typeof known === 'object' || (known !== undefined && known <= LARGE_BYTES);
 }
 
-/** A deep copy of an object that is kept. */
+/** A deep copy of a kept object. */
 export function* copying<T extends object>(object: T): Work<T> {
   if (!isLarge(object)) return copyOf(object);
   return (yield* parsing(decoder.decode(yield* encoding(object, false)))) as T;
 }
 
-/** A deep copy of what came out of JSON. */
+/** A deep copy of a value from JSON. */
 export function copyOf<T>(value: T): T {
   if (Array.isArray(value)) return value.map(copyOf) as T;
   if (!isRecord(value)) return value;
@@ -192,7 +192,7 @@ export function copyOf<T>(value: T): T {
   return copy as T;
 }
 
-/** Whether two kept objects have the same content, whatever their versions and the order of their members. */
+/** Whether two kept objects have the same content, regardless of version and the order of members. */
 export function* comparingContent(one: KubernetesObject, other: KubernetesObject): Work<boolean> {
   return (yield* comparing(one.metadata ?? {}, other.metadata ?? {}, VERSION)) && (yield* comparing(one, other, METADATA));
 }
@@ -204,22 +204,22 @@ const START = '{"metadata":{';
 const BRACE = 0x7d;
 const START_BYTES = encoder.encode(START);
 
-/** An object, and whether its bytes are those of the stored ones with a version. */
+/** An object, and whether its bytes are the stored ones with a version inserted. */
 interface Parsed<T> {
   readonly object: T;
   readonly isSpliced: boolean;
 }
 
 /**
- * Objects as backends keep them: JSON that begins with the metadata, without the version, which is the revision of the write. So the
- * version can be inserted without parsing the rest again, and the bytes that a server sends are made by copying.
+ * Objects as backends keep them: JSON that begins with the metadata, without the version, which is the revision of the write. So
+ * the version can be inserted without parsing the rest, and the bytes that a server sends are made by copying.
  *
  *     stored     {"metadata":{"name":"a"},"spec":...}
  *     revision 7 {"metadata":{"resourceVersion":"7","name":"a"},"spec":...}
  *
  * Other programs may have written a value: any JSON object will do. Anything else is refused with 500 and the name of its key.
  *
- * A draft is what is to be stored, and the object that it will be. It shares nothing with the one that it is made from.
+ * A draft is the text to store, and the object that it will become. It shares nothing with its source.
  */
 export class Draft<T extends KubernetesObject = KubernetesObject> {
   /** The JSON to store. */
@@ -227,7 +227,7 @@ export class Draft<T extends KubernetesObject = KubernetesObject> {
   #value: Uint8Array | undefined;
   #parsed: Parsed<T> | undefined;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on. */
+  /** @throws {WatchError} INVALID_ARGUMENT for anything but an object. What JSON.stringify throws is passed on. */
   constructor(object: T) {
     const given: unknown = object;
     this.text = given instanceof Drafted ? given.text : JSON.stringify(ordered(object));
@@ -240,7 +240,7 @@ export class Draft<T extends KubernetesObject = KubernetesObject> {
     return this.#value;
   }
 
-  /** The object as it will be stored. Its version is none before {@link at}. */
+  /** The object as it will be stored. It has no version before {@link at}. */
   get object(): T {
     this.#parsed ??= parsed<T>(this.text, '');
     return this.#parsed.object;
@@ -253,7 +253,7 @@ export class Draft<T extends KubernetesObject = KubernetesObject> {
   }
 }
 
-/** The text of a draft, and what it is parsed to. */
+/** The text of a draft, and the object parsed from it. */
 class Drafted {
   readonly text: string;
   readonly parsed: Parsed<unknown>;
@@ -271,7 +271,7 @@ export function* drafting<T extends KubernetesObject>(object: T): Work<Draft<T>>
   return new Draft<T>(new Drafted(stored, checked(yield* parsing(text), '', isOurs)) as unknown as T);
 }
 
-/** What a draft writes: the metadata first, without the version. */
+/** The object as a draft writes it: the metadata first, without the version. */
 function ordered(object: unknown): object {
   const { plain, metadata } = plainOf(object);
   const { metadata: _, ...rest } = plain;
@@ -296,7 +296,7 @@ export function toObject<T extends KubernetesObject>(
   }
 }
 
-/** The same in pieces. The JSON of what other programs have written is made here, too. */
+/** The same in pieces. Also encodes objects that other programs have written. */
 export function* decoding<T extends KubernetesObject>(
   value: Uint8Array,
   from: { readonly key: string; readonly revision: string },
@@ -335,7 +335,7 @@ export function atVersion<T extends KubernetesObject>(object: T, version: string
   return other;
 }
 
-/** How a version is inserted into a value: `head` stands for `start`, with which the value begins, if it is one of ours. */
+/** How a version is inserted into a value: `head` replaces `start`, with which the value begins, if we wrote it. */
 export function spliceOf(value: Uint8Array, revision: string): { readonly head: string; readonly start: Uint8Array } {
   return { head: headOf(revision, value[START.length] === BRACE), start: START_BYTES };
 }
@@ -344,7 +344,7 @@ function headOf(revision: string, isEmpty: boolean): string {
   return `${START}"resourceVersion":"${revision}"${isEmpty ? '' : ','}`;
 }
 
-/** What is JSON, and no object. */
+/** The value is JSON, but not an object. */
 class NotAnObject extends Error {}
 
 function parsed<T>(stored: string, version: string): Parsed<T> {
@@ -352,7 +352,7 @@ function parsed<T>(stored: string, version: string): Parsed<T> {
   return checked(JSON.parse(text), version, isOurs);
 }
 
-/** A stored text with a version, if it is one of ours. */
+/** A stored text with a version, if we wrote it. */
 function textAt(text: string, version: string): { readonly text: string; readonly isOurs: boolean } {
   if (!text.startsWith(START)) return { text, isOurs: false };
   return { text: headOf(version, text.charCodeAt(START.length) === BRACE) + text.slice(START.length), isOurs: true };
@@ -363,7 +363,7 @@ function checked<T>(object: unknown, version: string, isOurs: boolean): Parsed<T
   if (object.metadata === undefined) object.metadata = {};
   const { metadata } = object;
   if (!isRecord(metadata)) throw new NotAnObject('has metadata that is not an object');
-  // A version of its own, which would come last, counts.
+  // If it has a version itself, which would come last, that one counts.
   return { object: object as T, isSpliced: isOurs && metadata.resourceVersion === version };
 }
 

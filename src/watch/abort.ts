@@ -2,7 +2,7 @@
 class Callbacks extends Set<(reason: unknown) => void> {
   handleEvent({ target }: Event): void {
     const signal = target as AbortSignal;
-    for (const callback of this) callback(signal.reason); // one that leaves meanwhile is not called
+    for (const callback of this) callback(signal.reason); // one that leaves in the meantime is not called
     this.clear();
     signal.removeEventListener('abort', this);
   }
@@ -11,8 +11,8 @@ class Callbacks extends Set<(reason: unknown) => void> {
 const waiting: WeakMap<AbortSignal, Callbacks> = new WeakMap();
 
 /**
- * Calls `callback` with the signal's reason when it aborts, or at once if it already has. Returns a function that removes the
- * callback; call it in the end, because signals may outlive their listeners. The callback must not throw.
+ * Calls `callback` with the signal's reason when it aborts, or immediately if it already has. Returns a function that removes the
+ * callback; call it when you are done, because signals may outlive their listeners. The callback must not throw.
  *
  * However many callbacks wait for a signal, it gets only one listener: Node 20 warns of a leak from the eleventh on.
  */
@@ -42,14 +42,14 @@ export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T>
   return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
 }
 
-/** Whether an error only says that the work was told to end. */
+/** Whether an error merely says that the work was told to end. */
 export function isAbortOf(signal: AbortSignal, error: unknown): boolean {
   if (!signal.aborted) return false;
   const { name, cause } = (error ?? {}) as Partial<Error>;
   return error === signal.reason || cause === signal.reason || name === 'AbortError';
 }
 
-/** Work that several wait for. It is done once, and is aborted when nobody waits for it any more. */
+/** Work for which several callers wait. It is done once, and is aborted when nobody waits for it any more. */
 export class SharedWork<T> {
   readonly #abort: AbortController = new AbortController();
   readonly #result: Promise<T>;
@@ -68,7 +68,7 @@ export class SharedWork<T> {
     return !this.#settled && !this.abandoned;
   }
 
-  /** Whether everybody has left before it was done: it cannot be joined any more. */
+  /** Whether everybody left before it was done: it cannot be joined any more. */
   get abandoned(): boolean {
     return this.#abort.signal.aborted;
   }

@@ -16,9 +16,9 @@ interface FailedAttempt {
   readonly hintMs?: number | undefined;
   /** How long the attempt took. With `apart`, this time counts. */
   readonly ranMs?: number | undefined;
-  /** The server no longer has the version to resume from (410). */
+  /** Whether the server no longer has the version to resume from (410). */
   readonly expired?: boolean | undefined;
-  /** The next attempt cures what made this one fail. */
+  /** Whether the next attempt removes the cause of this failure. */
   readonly curable?: boolean | undefined;
 }
 
@@ -29,8 +29,8 @@ export const MAX_HINT_MS = 300_000;
  * Decides when to try again, for everything in this package that reconnects. It counts failures in a row, and each makes the next
  * delay longer, up to a limit. Every delay has jitter, because thousands of clients lose the same server at the same time.
  *
- * After a 410 the watch starts over at once, because the server does answer. From the second 410 in a row on, it waits as after
- * any other failure.
+ * After a 410, the watch starts over immediately, because the server does answer. From the second 410 in a row on, it waits as
+ * after any other failure.
  */
 export class Backoff {
   /** Failures in a row. */

@@ -6,8 +6,8 @@ export interface Clock {
   /** Milliseconds since some fixed point. Never goes backwards. */
   now(): number;
   /**
-   * Calls `callback` once after `delayMs`, which may be longer than a timer of the host can be (2^31 - 1 ms, about 24 days), and
-   * infinite. Returns a function that cancels the call.
+   * Calls `callback` once after `delayMs`, which may be infinite, or longer than a timer of the host (2^31 - 1 ms, about 24
+   * days). Returns a function that cancels the call.
    */
   schedule(delayMs: number, callback: () => void): () => void;
 }
@@ -20,7 +20,7 @@ export const systemClock: Clock = {
 
 type Timer = ReturnType<typeof setTimeout> & { unref?(): void };
 
-/** Waits in parts as long as a timer can be: for a longer delay one would fire at once. Node warns of a negative one. */
+/** Waits in parts of a timer's maximum length, beyond which it would fire immediately. Node warns of a negative delay. */
 function wait(leftMs: number, callback: () => void, isUpkeep?: true): () => void {
   let timer: Timer;
   const next = (): void => {
@@ -48,11 +48,11 @@ interface TimeLimit {
   /** 0: none. */
   readonly limitMs: number;
   readonly clock: Clock;
-  /** What it gives up on, for the error. */
+  /** What the wait is for, for the error. */
   readonly what: () => string;
 }
 
-/** Settles like the promise, but rejects with TIMEOUT as soon as that takes too long. The promise may settle later, unheard. */
+/** Settles like the promise, but rejects with TIMEOUT if that takes too long, and then ignores the promise. */
 export function within<T>(promise: Promise<T>, { limitMs, clock, what }: TimeLimit): Promise<T> {
   if (limitMs === 0) return promise;
   return new Promise((resolve, reject) => {

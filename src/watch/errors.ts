@@ -15,7 +15,7 @@ import type { Status } from './event.ts';
  * | `QUEUE_FULL` | a fake was given more events than its queue holds | `limit` |
  * | `INVALID_SELECTOR` | the text of a selector is invalid or too long; the message shows where | `position`, `limit` |
  * | `REFUSED` | a server or a storage refused a request; `status` says why | `status` |
- * | `TIMEOUT` | a server did not answer in time, or something that was waited for did not happen in time | `limit` in ms, if there is one |
+ * | `TIMEOUT` | a server did not answer in time, or an awaited event did not happen in time | `limit` in ms, if there is one |
  */
 export type WatchErrorCode =
   | 'CLOSED'
@@ -63,7 +63,7 @@ export function invalid(name: string, value: unknown, expected: string): WatchEr
   return new WatchError('INVALID_ARGUMENT', `${name}: expected ${expected}, got ${shownOf(value).slice(0, 80)}`);
 }
 
-/** A value for a message. Of an object, only its class and the names of its members, because their values may be secret. */
+/** A value for a message. Of an object, only its class and the names of its members, because the values may be secret. */
 export function shownOf(value: unknown): string {
   try {
     if (typeof value === 'string') return JSON.stringify(value);
@@ -75,7 +75,7 @@ export function shownOf(value: unknown): string {
   }
 }
 
-/** What an error says; of anything else that was thrown, what it is. */
+/** The message of an error; for anything else that was thrown, a description. */
 export function whyOf(error: unknown): string {
   const { message } = (error ?? {}) as Partial<Error>;
   return message || (typeof error === 'string' ? error : shownOf(error));
@@ -87,7 +87,7 @@ export function wholeNumber(name: string, value: number, min: number = 0): numbe
   return value;
 }
 
-/** Whether a value is an object, and no list: what JSON calls an object. */
+/** Whether a value is an object, but not a list: what JSON calls an object. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -102,7 +102,7 @@ export function isNullish(value: unknown): value is undefined | null {
   return value === undefined || value === null;
 }
 
-/** The code of the Status with which a server has refused; undefined if an error is not a refusal. */
+/** The code of the Status with which a server refused; undefined if an error is not a refusal. */
 export function refusalCode(error: unknown): number | undefined {
   return isWatchError(error, 'REFUSED') ? error.status?.code : undefined;
 }
@@ -146,7 +146,7 @@ export function checkOptions<O extends object>(options: O, names: readonly (keyo
   return options;
 }
 
-/** Whether an object is plain, whatever its realm: it has no prototype, or one without a prototype. */
+/** Whether an object is plain, in any realm: it has no prototype, or one without a prototype. */
 export function isPlain(object: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(object);
   return !prototype || !Object.getPrototypeOf(prototype);

@@ -13,10 +13,10 @@ export interface WatchEvent<Type extends string = string, Obj = unknown> {
   readonly object: Obj;
 }
 
-/** The types of the events that tell of a change of an object: the one list of them. */
+/** The types of the events that report a change of an object: the only list of them. */
 export const CHANGES = ['ADDED', 'MODIFIED', 'DELETED'] as const;
 
-/** The type of an event that tells of a change of an object. */
+/** The type of an event that reports a change of an object. */
 export type ChangeType = (typeof CHANGES)[number];
 
 /**
@@ -37,10 +37,10 @@ export interface ErrorEvent {
   readonly object: Status;
 }
 
-/** What a watch that may be cut delivers in addition to `E`: an {@link ErrorEvent}, or nothing if `E` has it already. */
+/** What a watch that may be cut delivers in addition to `E`: an {@link ErrorEvent}, or nothing if `E` already includes it. */
 export type MissingError<E> = ErrorEvent extends E ? never : ErrorEvent;
 
-/** What a watch that begins with a snapshot delivers in addition to `E`: ADDED, or nothing if `E` has it already. */
+/** What a watch that begins with a snapshot delivers in addition to `E`: ADDED, or nothing if `E` already includes it. */
 export type MissingAdded<E extends WatchEvent> = AddedEvent<ObjectOf<E>> extends E ? never : AddedEvent<ObjectOf<E>>;
 
 /** The event for a new object, or for an object of a snapshot. Upstream: `watch.Added`. */
@@ -77,7 +77,7 @@ export interface Status {
   readonly details?: StatusDetails | undefined;
 }
 
-/** Machine-readable details of a {@link Status}. `missed` is this package's own: the number of events a cut watch did not get. */
+/** Machine-readable details of a {@link Status}. `missed` is this package's own: how many events a cut watch did not get. */
 export interface StatusDetails {
   /** The name of the object that the failure is about; with it, its group, kind (or resource) and uid. */
   readonly name?: string | undefined;
@@ -107,7 +107,7 @@ export function toStatus(failure: {
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', ...failure };
 }
 
-/** The Status of a watch that cannot be served everything it should get. */
+/** The Status of a watch that cannot be given every event. */
 export function toExpired(message: string, missed?: number): Status {
   return toStatus({ code: 410, reason: 'Expired', message, details: missed === undefined ? undefined : { missed } });
 }

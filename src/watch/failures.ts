@@ -1,14 +1,14 @@
 /**
- * What is said of failures when nobody listens: with `onError` a class calls that, and without it, it says a line here. The rule is
+ * Reports failures when nobody listens: a class calls `onError` if there is one, and otherwise prints a line here. The rule is
  * the same everywhere:
  *
- *     first of a kind ---> a line ---> more of this kind: counted ---> another kind: a line ---> over: a line, if anything was said
+ *     first of a kind ---> a line ---> more of this kind: counted ---> another kind: a line ---> over: a line, if there was any
  *
- * What has no end, such as a handler that throws, is over when it has not happened for a minute. A kind gets at most one line a
- * minute, however often it comes and goes, so that no burst fills a log.
+ * A failure without an end, such as a handler that throws, is over when it has not happened for a minute. A kind gets at most one
+ * line a minute, however often it comes and goes, so that no burst fills a log.
  *
  * Invariants
- * - Nothing here throws, or leaves a promise that is rejected, whatever the error is, and whatever the host's console does.
+ * - Nothing here throws, or leaves a rejected promise behind, whatever the error is, and whatever the host's console does.
  * - It has no timer, so it keeps no process alive. Unless told otherwise, it uses nothing but `console.error`, so it works in pages
  *   and workers.
  * - A line is a line: no stack, and no character that a terminal would act on.
@@ -16,20 +16,20 @@
 import { type Clock, systemClock } from './clock.ts';
 import { callable, isWatchError } from './errors.ts';
 
-/** How far apart two lines of one kind are at least, and how long what has no end must not happen to be over. */
+/** The least time between two lines of one kind, and the time after which a failure without an end is over. */
 const QUIET_MS = 60_000;
-/** Kinds of one subject that are told apart. All further ones count as one. */
+/** How many kinds of one subject are told apart. All further ones count as one. */
 const MAX_KINDS = 16;
 const MAX_CHARS = 500;
 
 /** One thing that may fail. */
 class Subject {
   kind: string | undefined;
-  /** Whether this kind has been told since it came. */
+  /** Whether this kind has been reported since it came. */
   told: boolean = false;
-  /** Whether anything has been told since the last time that all was well. */
+  /** Whether anything has been reported since all was last well. */
   said: boolean = false;
-  /** Failures since all was well, and failures that no line has told. */
+  /** Failures since all was well, and failures that no line has reported. */
   count: number = 0;
   untold: number = 0;
   lastMs: number = -QUIET_MS; // clocks begin at 0, or later
@@ -38,7 +38,7 @@ class Subject {
   /** The message of the last failure, and its kind. */
   #last: { readonly message: string; readonly kind: string } | undefined;
 
-  /** A stack takes 30 microseconds to read, so a burst of one message is told apart by that alone. */
+  /** Reading a stack takes 30 microseconds, so a burst of one message is recognised by the message alone. */
   kindOf(error: unknown): string {
     const message = messageOf(error);
     if (message !== undefined && message === this.#last?.message) return this.#last.kind;
@@ -47,7 +47,7 @@ class Subject {
     return kind;
   }
 
-  /** It works, or nothing has happened for long enough. What no line has told stays untold. */
+  /** It works, or nothing has happened for long enough. Failures that no line has reported are not reported any more. */
   well(): void {
     this.kind = undefined;
     this.told = this.said = false;
@@ -57,7 +57,7 @@ class Subject {
 
 /** Options of {@link Failures}. */
 interface FailuresOptions {
-  /** Gets every failure instead. What it throws is ignored, because nobody could be told. */
+  /** Gets every failure instead. What it throws is ignored, because there is nobody to report it to. */
   readonly onError?: ((error: unknown) => void) | undefined;
   readonly clock?: Clock | undefined;
   /** Where lines go; default `console.error`. What it throws is ignored. */
@@ -80,19 +80,19 @@ export class Failures {
     this.#print = print;
   }
 
-  /** Something has failed that has no end. `what` is one of a few; `more` may be anything. */
+  /** Reports a failure without an end. `what` is one of a few names; `more` may be anything. */
   failed(what: string, error: unknown, more: string = ''): void {
     const subject = this.#subject(what);
     if (this.#clock.now() - subject.lastMs >= QUIET_MS) subject.well();
     this.down(what, error, more);
   }
 
-  /** Something does not work, until {@link up} is called for it. */
+  /** Reports that something does not work, until {@link up} is called for it. */
   down(what: string, error: unknown, more: string = ''): void {
     this.#note(this.#subject(what), error, what && `${what} failed${more}: `);
   }
 
-  /** It works. */
+  /** Reports that it works. */
   up(what: string): void {
     const subject = this.#subjects.get(what);
     if (!subject?.kind) return;
@@ -140,7 +140,7 @@ export class Failures {
   }
 }
 
-/** Calls a function that may throw, and may be async. Without `failed`, there is nobody to report that to. */
+/** Calls a function that may throw, and may be async. `failed` gets its error; without `failed`, it is ignored. */
 export function quietly(tell: () => unknown, failed: (error: unknown) => void = () => {}): void {
   try {
     (tell() as Partial<Promise<unknown>> | null | undefined)?.catch?.(failed);
@@ -149,13 +149,13 @@ export function quietly(tell: () => unknown, failed: (error: unknown) => void = 
   }
 }
 
-/** For a class whose failures have no end, and are of one subject: the function to call with each. */
+/** For a class whose failures have no end, and all have one subject: the function to call with each. */
 export function reporter(who: string, options: FailuresOptions): (error: unknown) => void {
   const failures = new Failures(who, options);
   return (error) => failures.failed('', error);
 }
 
-/** An error, or whatever was thrown, in one line: what happened, why, and, if it is the error of a program, where. */
+/** An error, or whatever was thrown, in one line: what happened, why, and, if it is a programming error, where. */
 export function oneLine(error: unknown): string {
   try {
     const { message = '', cause } = Object(error) as Partial<Error>;
@@ -170,13 +170,13 @@ export function oneLine(error: unknown): string {
   }
 }
 
-/** Only of an error whose kind has to be read from its stack. */
+/** Only for an error whose kind has to be read from its stack. */
 function messageOf(error: unknown): string | undefined {
   const isOwn = error instanceof Error && !isWatchError(error) && !('code' in error) && error.cause === undefined;
   return isOwn ? `${error.name}: ${error.message}` : undefined;
 }
 
-/** What two errors have in common if they are of one kind. Not the text, which may name a different thing each time. */
+/** What errors of one kind have in common. Not the text, which may name a different thing each time. */
 function kindOf(error: unknown): string {
   try {
     const { name, code, status, cause } = Object(error) as Partial<Record<'name' | 'code', unknown>> & {
@@ -189,7 +189,7 @@ function kindOf(error: unknown): string {
   }
 }
 
-/** Where an error was thrown. Not for one that says by itself what happened outside the program. */
+/** Where an error was thrown. Undefined for one that describes something outside the program. */
 function placeOf(error: unknown): string | undefined {
   if (messageOf(error) === undefined) return undefined;
   const { stack, message } = error as Error;

@@ -1,14 +1,14 @@
 /**
- * Divides the processor among those on whose behalf it works, so that nobody's work stands before somebody else's small request.
+ * Divides CPU time among those on whose behalf work is done, so that nobody's work holds up somebody else's small request.
  *
- *     turn() --> little has been done in this turn of the event loop, and nobody waits? --> go on at once
+ *     turn() --> little has been done in this turn of the event loop, and nobody waits? --> go on immediately
  *        '-----> tenants --> addresses of one --> calls of one address --> one after the other, with I/O between
  *                `---- the one that has used least time goes first '
  *
- * Work comes in pieces: a request begins with `turn`, and asks `pause` every few hundred steps. No piece is interrupted, so a wait
- * is bounded by the longest piece, not by how much others have sent. Whoever begins to wait counts as having used as much as the
- * one that was served last had before that piece, so a small request goes before all further pieces of a large one. Known as
- * start-time fair queuing.
+ * Work comes in pieces: a request begins with `turn`, and asks `pause` every few hundred steps. No piece is interrupted, so a
+ * wait is bounded by the longest piece, not by how much others have sent. A newcomer counts as having used as much as the one
+ * that was served last had before its piece, so a small request goes before all further pieces of a large one. This is start-time
+ * fair queuing.
  *
  * Invariants
  * - While calls wait, a turn of the event loop is requested; otherwise nothing is scheduled after the next one.
@@ -17,7 +17,7 @@
 import { Heap, type HeapNode } from './timetable.ts';
 import { nextTurn, type Turn } from './turn.ts';
 
-/** On whose behalf work is done. An empty name is nobody in particular. */
+/** On whose behalf work is done. An empty name stands for nobody in particular. */
 export interface OnBehalf {
   readonly tenant: string;
   readonly address: string;
@@ -25,16 +25,16 @@ export interface OnBehalf {
 
 /** How long work goes on in one turn of the event loop, in ms, unless a single piece takes longer. */
 export const PIECE_MS = 5;
-/** What a piece counts for at least: clocks are coarse. */
+/** The least that a piece counts for, as clocks are coarse. */
 const LEAST_MS = 0.01;
 /** The most calls of one turn of the event loop. */
 const MAX_CALLS = 16;
 
-/** Somebody who waits, and how long was worked on their behalf. */
+/** Somebody who waits, and how much time has been spent on their behalf. */
 interface Share extends HeapNode {
   readonly name: string;
   usedMs: number;
-  /** Number of calls that wait. */
+  /** The number of waiting calls. */
   waiting: number;
 }
 
@@ -48,16 +48,16 @@ interface Tenant extends Share {
   readonly lines: Shares<Line>;
 }
 
-/** Those who wait, or have used more than those who wait, by name. There may be ten thousand: nothing goes through all of them. */
+/** Those who wait, or have used more than those who wait, by name. Never iterated over, as there may be ten thousand. */
 class Shares<S extends Share> {
   readonly #byName: Map<string, S> = new Map();
-  /** By what they have used. Each share is in one of the two. */
+  /** Ordered by the time used. Each share is in one of the two. */
   readonly #waiting: Heap<S> = new Heap();
   readonly #others: Heap<S> = new Heap();
-  /** What the one that was served last had used before. */
+  /** The time that the one served last had used before. */
   #atMs: number = 0;
 
-  /** The share of a name. One that has used less than the one that was served last begins there. */
+  /** The share of a name. If it has used less than the one served last, it starts from there. */
   of(name: string, make: (share: Share) => S): S {
     let share = this.#byName.get(name);
     if (share === undefined) {
@@ -81,11 +81,11 @@ class Shares<S extends Share> {
 
   #put(share: S, usedMs: number): void {
     share.usedMs = usedMs;
-    // If it is in neither, it has been forgotten, or all have.
+    // If it is in neither heap, it has been forgotten, perhaps with all others.
     if (share.heapAt >= 0) (share.waiting > 0 ? this.#waiting : this.#others).put(share, usedMs);
   }
 
-  /** The one of those with calls that has used least; of equals, the one that came first. */
+  /** The one with waiting calls that has used least; among equals, the one that came first. */
   next(): S {
     for (let { first } = this.#others; first && first.usedMs <= this.#atMs; { first } = this.#others) {
       this.#others.remove(first);
@@ -112,7 +112,7 @@ export class FairQueue {
   /** Whether a turn of the event loop is requested: then work has been going on since `begunMs`. */
   #isOpen: boolean = false;
   #begunMs: number = 0;
-  /** The piece that was begun last. */
+  /** The piece that began last. */
   #running: { readonly tenant: Tenant; readonly line: Line; readonly sinceMs: number } | undefined;
 
   constructor({ now = () => performance.now(), turn = nextTurn }: { now?: () => number; turn?: Turn } = {}) {
@@ -120,12 +120,12 @@ export class FairQueue {
     this.#nextTurn = turn;
   }
 
-  /** Number of calls that wait. */
+  /** The number of waiting calls. */
   get size(): number {
     return this.#size;
   }
 
-  /** Before a request, or work that cannot be cut: resolves when it is its turn; undefined: it is now. */
+  /** Call it before a request, or work that cannot be divided: resolves when it is its turn; undefined if it is now. */
   turn(whose: OnBehalf): Promise<void> | undefined {
     if (!this.#isOpen) this.#open();
     else if (this.#size > 0 || !this.#hasTime) return this.#join(whose);
@@ -134,7 +134,7 @@ export class FairQueue {
     return undefined;
   }
 
-  /** Within work: resolves when it may go on; undefined: it may now. */
+  /** Call it within work: resolves when it may go on; undefined if it may now. */
   pause(whose: OnBehalf): Promise<void> | undefined {
     if (!this.#isOpen) this.#open();
     return this.#hasTime ? undefined : this.#join(whose);
@@ -160,7 +160,7 @@ export class FairQueue {
     return new Promise((resolve) => void line.calls.push(resolve));
   }
 
-  /** Each callback is a call of its own to the host, after which promises go on; all of them are in the next turn. */
+  /** Each callback is a separate call by the host, after which promises continue; all of them run in the next turn. */
   #plan(): void {
     const count = Math.min(Math.max(1, this.#size), MAX_CALLS);
     for (let at = 0; at < count; at++) this.#nextTurn(() => this.#pass(at === 0, at === count - 1));
@@ -206,17 +206,19 @@ export class FairQueue {
 }
 
 /**
- * How long work goes on before it gives way, and to whom. Code that works for a request finds its pace by the request's signal,
- * so that no option has to carry it through storages; work without one gives way to everything else in the process.
+ * How long work goes on before it yields, and to whom. Code that works for a request finds its pace by the request's signal, so
+ * that no option has to carry it through storages; work without one yields to everything else in the process.
  */
 
 /** Says when work may go on. */
 export interface Pace {
-  /** Before work that cannot be cut: resolves when it is its turn; undefined: it is now. */
+  /** Call it before work that cannot be divided: resolves when it is its turn; undefined if it is now. */
   turn(): Promise<void> | undefined;
-  /** Within work, every few hundred steps: resolves when it may go on; undefined: it may now. */
+  /** Call it every few hundred steps of work: resolves when it may go on; undefined if it may now. */
   pause(): Promise<void> | undefined;
-  /** Before work on something large: resolves when few enough others of its client are worked on; undefined: now. */
+  /**
+   * Call it before work on something large: resolves when few enough others of its client are being processed; undefined: now.
+   */
   heavy?(signal: AbortSignal): Promise<void> | undefined;
 }
 
@@ -226,12 +228,12 @@ const queue: FairQueue = /* @__PURE__ */ new FairQueue();
 const NOBODY = { tenant: '', address: '' };
 const OWN: Pace = { turn: () => queue.turn(NOBODY), pause: () => queue.pause(NOBODY) };
 
-/** Work with this signal has this pace from now on. */
+/** Sets the pace of the work with this signal. */
 export function setPace(signal: AbortSignal, pace: Pace): void {
   paces.set(signal, pace);
 }
 
-/** The pace of the request with a signal; undefined for work that has none of its own. */
+/** The pace of the request with a signal; undefined for other work. */
 export function requestPace(signal: AbortSignal | undefined): Pace | undefined {
   return signal && paces.get(signal);
 }
@@ -244,12 +246,12 @@ export function paceOf(signal: AbortSignal | undefined): Pace {
 /** Work that yields every few hundred steps, where it may be interrupted. */
 export type Work<R> = Generator<undefined, R>;
 
-/** Now, or later if it takes long. */
+/** A result: now, or later if it takes long. */
 export type Soon<R> = R | Promise<R>;
 
-/** By what work goes on. */
+/** Options of {@link inPieces}. */
 interface Terms {
-  /** Default: that of the request with the signal. */
+  /** Default: the pace of the request with the signal. */
   readonly pace?: Pace | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -257,7 +259,7 @@ interface Terms {
 /** The most steps of work between two yields. */
 export const STRIDE = 256;
 
-/** Does work at a stretch. */
+/** Does work in one go. */
 export function atOnce<R>(work: Work<R>): R {
   for (;;) {
     const { done, value } = work.next();
@@ -265,7 +267,10 @@ export function atOnce<R>(work: Work<R>): R {
   }
 }
 
-/** Does work, and gives way every few milliseconds. Done at once if that takes no longer; otherwise it rejects if the signal aborts. */
+/**
+ * Does work, and yields every few milliseconds. Returns the result directly if it takes no longer than that; otherwise, the
+ * promise rejects if the signal aborts.
+ */
 export function inPieces<R>(work: Work<R>, { pace, signal }: Terms = {}): Soon<R> {
   let own = pace;
   for (;;) {
@@ -286,7 +291,7 @@ async function resumed<R>(work: Work<R>, first: Promise<void>, { pace, signal }:
   }
 }
 
-/** Shows things one by one until `visit` returns false, in pieces. Undefined: it is done. */
+/** Visits things one by one until `visit` returns false, in pieces. Undefined if it is done. */
 export function through<T>(things: Iterable<T>, visit: (thing: T) => boolean, terms: Terms): Promise<void> | undefined {
   return inPieces(visiting(things, visit), terms) as Promise<void> | undefined;
 }

@@ -8,18 +8,18 @@
  * - `disconnect`: the watch is cut: it delivers its queue, then one ERROR with code 410 and `details.missed`, then ends.
  * - `coalesce`: unseen changes are folded to the latest per key. ADDED then MODIFIED is ADDED, ADDED then DELETED is nothing,
  *   MODIFIED then DELETED is DELETED, DELETED then ADDED is MODIFIED; of custom types the last event stays. Keys are in the order
- *   of their first unseen change. With more than `capacity` keys the watch is cut: unlike `disconnect` it delivers none of them,
- *   only that ERROR, which counts all events that they stand for.
+ *   of their first unseen change. With more than `capacity` keys, the watch is cut: unlike with `disconnect`, it delivers none of
+ *   them, only that ERROR, which counts all events that they stand for.
  */
 export type Overflow = (typeof OVERFLOWS)[number];
 
 /**
- * All overflow policies: the one list of them. Code that treats policies differently keeps a `Record<Overflow, ...>`, so that the
- * compiler finds every place when a policy is added.
+ * All overflow policies: the only list of them. Code that treats policies differently keeps a `Record<Overflow, ...>`, so that
+ * the compiler finds every place when a policy is added.
  */
 export const OVERFLOWS = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const;
 
-/** What else than dropping events a policy may do: hold back the publisher, or cut a watch, which then ends with an ERROR event. */
+/** What a policy does: it drops events, holds back the publisher, or cuts a watch, which then ends with an ERROR event. */
 type Does = Complete<{ wait: 'waits'; 'drop-newest': 'drops'; 'drop-oldest': 'drops'; disconnect: 'cuts'; coalesce: 'cuts' }>;
 type Complete<All extends Record<Overflow, 'waits' | 'drops' | 'cuts'>> = All;
 type Those<What> = { [Name in Overflow]: Does[Name] extends What ? Name : never }[Overflow];

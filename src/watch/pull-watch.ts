@@ -8,7 +8,7 @@ export interface PullSource<E> {
   pull(): Promise<IteratorResult<E, unknown>>;
   /** Returns an event that is already available, or undefined. Never called during a `pull`, nor `pull` during this. */
   poll?(): E | undefined;
-  /** Called at most once, when either side ends the watch. A pending pull must then settle or be harmless. */
+  /** Called at most once, when either side ends the watch. A pending pull must then settle, or have no further effect. */
   cancel(): void;
 }
 
@@ -97,7 +97,7 @@ export class PullWatch<E> extends Reader<E> {
     this.finish();
   }
 
-  /** Called when the source failed. Ends the watch, and has one read reject with the error, unless it was over. */
+  /** Called when the source failed. Ends the watch, and makes one read reject with the error, unless it was over. */
   protected failed(error: unknown): void {
     if (!this.over) this.failure = { error };
     this.finish();
@@ -133,7 +133,7 @@ export class PullWatch<E> extends Reader<E> {
   }
 
   private got(event: E): void {
-    // If the watch has ended meanwhile, nobody is left to read it.
+    // If the watch has ended in the meantime, nobody is left to read it.
     if (this.over) this.lost++;
     else this.held = event;
   }
@@ -144,7 +144,7 @@ export class PullWatch<E> extends Reader<E> {
     try {
       this.source.cancel();
     } catch {
-      // The watch is over, so an error from cancelling the source is of no interest.
+      // The watch is over, so an error from cancelling the source does not matter.
     }
   }
 }

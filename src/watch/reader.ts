@@ -43,8 +43,8 @@ export class Batches<E> extends Iteration implements WatchBatches<E> {
 export const NONE: unique symbol = Symbol('none');
 
 /**
- * A pending read. A class, because a program with many idle watches has many of them: V8 would learn from that to allocate object
- * literals of this place in the old space, where each one keeps alive what its short-lived successors have read.
+ * A pending read. A class, because a program with many idle watches has many of them: V8 would then allocate object literals from
+ * this place in the old space, where each one keeps alive what its short-lived successors have read.
  */
 class PendingRead<T> {
   readonly settle: (result: IteratorResult<T, undefined> | Promise<never>) => void;
@@ -104,7 +104,7 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
   protected readWaits(): void {}
   /** Called when an event was read, or a pending read was served. */
   protected taken(): void {}
-  /** Called with the number of events that were taken for a read that had ended by then. */
+  /** Called with the number of events that were taken for a read that had already ended. */
   protected wasted(_count: number): void {}
 
   /** Whether a batch must end before the next event. */
@@ -134,7 +134,7 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
     return this.readNow(false) as E | undefined;
   }
 
-  /** Returns what one read of `batches` would get now, or undefined. For callers that know on their own when to look. */
+  /** Returns what one read of `batches` would get now, or undefined. For callers that know themselves when to look. */
   tryBatch(): readonly E[] | undefined {
     return this.readNow(true) as readonly E[] | undefined;
   }

@@ -1,9 +1,9 @@
 /**
- * What a component tells about itself, whoever asks: a hub, an API server, a cluster, an operator.
+ * What a component reports about itself: a hub, an API server, a cluster, an operator.
  *
  *     counts ---> Metric ---> toText: the text format of Prometheus, at `/metrics`
  *                    '------> Telemetry.observe --.
- *     a request, a reconcile ---> Telemetry -------'---> watchmux/opentelemetry, the one that is here
+ *     a request, a reconcile ---> Telemetry -------'---> watchmux/opentelemetry, the built-in one
  */
 import { isPromise } from './abort.ts';
 import { invalid, requireMethod } from './errors.ts';
@@ -13,13 +13,13 @@ export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 /** Options of `Hub.metrics`. */
 export interface MetricsOptions {
-  /** What every name begins with, default `watchmux_`. Metrics of two hubs on one page need two prefixes. */
+  /** The prefix of every name, default `watchmux_`. Metrics of two hubs on one page need two prefixes. */
   readonly prefix?: string | undefined;
 }
 
 /** One metric: its name without prefix, and its samples. */
 export interface Metric {
-  /** In the words of Prometheus: ends with `_total` for a counter, and with the unit before that. */
+  /** By Prometheus' conventions: it ends with the unit, followed by `_total` for a counter. */
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
@@ -39,13 +39,13 @@ interface Labelled<T> {
   readonly values: Readonly<Record<string, T>>;
 }
 
-/** How often a value was in which range. */
+/** How often values were in which range. */
 export interface Histogram {
-  /** The largest value of each range but the last, which has none. */
+  /** The largest value of each range except the last, which is unbounded. */
   readonly bounds: readonly number[];
   /** How many values are in each range: one more than there are bounds. */
   readonly counts: readonly number[];
-  /** Of all values. */
+  /** The sum of all values. */
   readonly sum: number;
 }
 
@@ -68,7 +68,7 @@ export class Durations implements Histogram {
   }
 }
 
-/** What the names of a hub's metrics begin with, unless its owner says something else. */
+/** The default prefix of metrics. */
 export const DEFAULT_PREFIX = 'watchmux_';
 const PREFIX = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 
@@ -102,7 +102,7 @@ function seriesOf({ label, values }: Labelled<number | Histogram>): Series[] {
   return Object.entries(values).map(([text, value]) => ({ labels: { [label]: text }, value }));
 }
 
-/** The samples of a number, or of a histogram, of which each bucket counts the ranges before it as well. */
+/** The samples of a number, or of a histogram, whose buckets are cumulative. */
 function samplesOf({ labels, value }: Series, name: string): string {
   const all = Object.entries(labels).map(([label, text]) => `${label}="${text.replace(/[\\\n"]/g, escaped)}"`);
   const own = all.join(',');
@@ -115,7 +115,7 @@ function samplesOf({ labels, value }: Series, name: string): string {
   return `${buckets.join('')}${name}_sum{${own}} ${numeral(value.sum)}\n${name}_count{${own}} ${count}\n`;
 }
 
-/** Prometheus has its own word for Infinity. */
+/** Prometheus spells Infinity differently. */
 function numeral(value: number): string {
   return `${value}`.replace(/^(-?)Infinity$/, (_, sign: string) => `${sign || '+'}Inf`);
 }
@@ -124,7 +124,7 @@ function escaped(character: string): string {
   return character === '\n' ? '\\n' : `\\${character}`;
 }
 
-/** Metrics whose names begin alike. */
+/** Metrics whose names have one prefix. */
 export interface MetricGroup {
   readonly prefix: string;
   readonly metrics: readonly Metric[];
@@ -144,7 +144,7 @@ export interface ServedRequest {
 export interface ServedAnswer {
   /** Undefined if the path is not a resource, or if the request was refused earlier. */
   readonly verb?: string | undefined;
-  /** The pattern of the path, such as `/apis/example.com/v1/orders/{name}`. Undefined where clients could make up any number of them. */
+  /** The pattern of the path, such as `/apis/example.com/v1/orders/{name}`. Undefined if clients could invent it. */
   readonly route?: string | undefined;
   readonly code: number;
   /** The time from its arrival until its response began. */
@@ -161,13 +161,13 @@ export interface ReconcileStart {
 }
 
 /**
- * Where a hub, an API server, a cluster or an operator tells what it does: an `OpenTelemetry` of `watchmux/opentelemetry`. What is
- * given none does nothing for it. `serve`, `send` and `reconcile` do the work that they get, once, and return what it returns.
+ * Where a hub, an API server, a cluster or an operator reports what it does: an `OpenTelemetry` of `watchmux/opentelemetry`.
+ * Without one, there is no overhead. `serve`, `send` and `reconcile` do the work that they get, once, and return its result.
  */
 export interface Telemetry {
   /** Reads metrics whenever they are collected, until the function that it returns is called. The metrics are always the same. */
   observe(read: () => readonly MetricGroup[]): () => void;
-  /** A value of a histogram, which `observe` has among its metrics, by its full name. */
+  /** Records a value of a histogram, which `observe` also reports, by its full name. */
   record(name: string, value: number, labels: Readonly<Record<string, string>>): void;
   serve<T>(request: ServedRequest, work: (tell: (answer: ServedAnswer) => void) => Promise<T>): Promise<T>;
   /** `headers` belong to the request. */
@@ -177,8 +177,8 @@ export interface Telemetry {
 }
 
 /**
- * Does work once, by way of something that tells of it, and returns what the work returns, whatever that throws. `without`: what the
- * work is given if that never begins it.
+ * Does work once, through telemetry, and returns its result, even if the telemetry throws. `without`: the argument of the work if
+ * the telemetry never begins it.
  */
 export async function toldWork<T, Given>(
   work: (given: Given) => Promise<T>,
@@ -204,9 +204,9 @@ export async function toldWork<T, Given>(
 }
 
 /**
- * The same telemetry, of which nobody who is served hears, whatever its methods throw. `failed` hears of the first failure.
+ * The same telemetry, but errors of its methods do not reach those who are served. `failed` gets the first one.
  *
- * @throws {WatchError} INVALID_ARGUMENT for what is none.
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a Telemetry.
  */
 export function toTelemetry(given: Telemetry | undefined, failed: (error: unknown) => void): Telemetry | undefined {
   if (given === undefined) return undefined;

@@ -1,28 +1,27 @@
 /**
- * Many deadlines, one timer: watches that end, keys that expire, work that is delayed, clients whose token runs out.
+ * Many deadlines, one timer: watches that end, keys that expire, work that is delayed, clients whose tokens expire.
  *
  *     at(one, time) --> heap     first --- the timer runs until it is due
  *                               /     \        |
  *                           others   others    v
  *                                            due(each), in order of time, and of arrival if the times are equal
  *
- * A thing that waits is its own node of the heap, so it can be moved or removed without a search, and costs three small numbers.
+ * A waiting thing is itself a node of the heap, so it can be moved or removed without a search, and costs three small numbers.
  *
- * **Is it exact?** It is never early, and late by less than the grain, to whose multiples times are rounded up. A coarse grain
- * lets what is nearly due together be called together.
- * **What if a great many are due at once?** They are called for a few milliseconds, and the others in turns of the event loop that
- * follow. Adding, moving and removing take O(log n).
- * **What may `due` do?** Anything: the thing it gets is no longer here, and can be added again; others can be moved and removed.
- * What it throws reaches the clock that called, after the timer has been set for the rest.
+ * **Is it exact?** It is never early, and late by less than the grain: times are rounded up to multiples of it. With a coarse
+ * grain, things that are due at nearly the same time are called together. **What if a great many are due at once?** They are
+ * called for a few milliseconds, and the rest in the following turns of the event loop. Adding, moving and removing take O(log
+ * n). **What may `due` do?** Anything: its argument is no longer here, and can be added again; others can be moved and removed.
+ * Errors reach the clock that called, after the timer has been set for the rest.
  *
  * Invariants
  * - No element of a heap precedes its parent; each knows its own index.
- * - Exactly while something waits, one timer runs. It fires when the first is due, or before, if one that was removed was first.
- *   Then it is set again.
+ * - One timer runs as long as something waits. It fires when the first is due, or earlier if one that was removed was first; then
+ *   it is set again.
  */
 import type { Clock } from './clock.ts';
 
-/** How long it calls at a stretch, as a fair queue works, unless a single call takes longer. */
+/** How long it makes calls in one go, as in a fair queue, unless a single call takes longer. */
 const PIECE_MS = 5;
 
 /** An element of a {@link Heap}, and of at most one. Only the heap writes its members. */
@@ -62,7 +61,7 @@ export class Heap<N extends HeapNode> {
     this.put(node, rank);
   }
 
-  /** Moves a node to another rank, or puts back one that was removed. Among equal ranks it keeps its turn. */
+  /** Moves a node to another rank, or puts back one that was removed. Among equal ranks, it keeps its turn. */
   put(node: N, rank: number): void {
     node.heapRank = rank;
     if (node.heapAt < 0) node.heapAt = this.#nodes.push(node) - 1;
@@ -82,7 +81,7 @@ export class Heap<N extends HeapNode> {
     this.#nodes.length = 0;
   }
 
-  /** Moves a node from a free place to where it belongs: up, past nodes that come after it, or down. */
+  /** Moves a node from a free place to its own: up, past nodes that come after it, or down. */
   #sift(node: N, from: number): void {
     const nodes = this.#nodes;
     let at = from;
@@ -119,7 +118,7 @@ export class Timetable<D extends HeapNode> {
   readonly #grainMs: number;
   readonly #heap: Heap<D> = new Heap();
   #cancel: (() => void) | undefined;
-  /** When the timer fires; Infinity: there is none; -Infinity: there will be one when all that is due has been called. */
+  /** When the timer fires; Infinity: there is none; -Infinity: it will be set once everything due has been called. */
   #timerMs: number = Infinity;
 
   /** By default times are rounded up to whole milliseconds, which V8 keeps without extra memory. */
@@ -134,12 +133,12 @@ export class Timetable<D extends HeapNode> {
     return this.#heap.size;
   }
 
-  /** When it is due, by the clock; Infinity: it is not here. */
+  /** When it is due, by the clock; Infinity if it is not here. */
   timeOf(one: D): number {
     return one.heapAt < 0 ? Infinity : one.heapRank;
   }
 
-  /** Adds it, or moves it if it is here. At Infinity it is never due, and removed. */
+  /** Adds it, or moves it if it is here. Infinity removes it. */
   at(one: D, timeMs: number): void {
     if (timeMs === Infinity) {
       this.remove(one);

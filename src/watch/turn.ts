@@ -3,7 +3,7 @@ export type Turn = (callback: () => void) => void;
 
 const { setImmediate: immediate } = globalThis as { setImmediate?: Turn };
 
-/** The host's `setImmediate`, or a timer where there is none. */
+/** The host's `setImmediate`, or a timer if there is none. */
 export const nextTurn: Turn =
   immediate === undefined ? (callback) => void setTimeout(callback, 0) : (callback) => immediate(callback);
 

@@ -11,10 +11,7 @@
  * Upstream: `watch.Interface`, whose `ResultChan` is this iterator.
  */
 export interface Watch<E> {
-  /**
-   * Resolves with the next event, or `done`. Several reads may be pending; they are served in order. If the watch failed, one
-   * read rejects.
-   */
+  /** Resolves with the next event, or `done`. Pending reads are served in order. If the watch failed, one read rejects. */
   next(): Promise<IteratorResult<E, undefined>>;
   /** Stops the watch, drops all queued events and settles every pending read with `done`. `break` out of `for await` calls it. */
   return(): Promise<IteratorResult<E, undefined>>;
@@ -31,11 +28,11 @@ export interface Watch<E> {
   readonly stopped: boolean;
   /** Number of events that can be read without waiting, not counting the ERROR that reports a cut. */
   readonly queued: number;
-  /** Total number of events this watcher did not get. With `coalesce`, events that were folded into a later one. */
+  /** Total number of events that this watcher did not get. With `coalesce`, events that were folded into a later one. */
   readonly dropped: number;
   /**
    * Where this watch is, if its source keeps past events: a watch that begins `after` this position gets everything that this one
-   * has not delivered. What is queued counts as not delivered, and so does what `return` discarded or what a cut left out. A number
+   * has not delivered. Queued events count as not delivered, and so do those that `return` discarded or a cut left out. A number
    * that never decreases. A broadcaster reports it if it has `replay`; with `coalesce`, events that were folded into a delivered
    * one may come again.
    */
@@ -64,8 +61,8 @@ export interface Listener {
 }
 
 /**
- * A watch that can call back. For a caller with thousands of watches: a pending read takes three promises, for each idle watch and
- * again for each of its batches.
+ * A watch that can call back. For a caller with thousands of watches, as a pending read takes three promises, for each idle watch
+ * and again for each of its batches.
  */
 export interface ListeningWatch<E> extends Watch<E> {
   /** Whether nothing more can be read. */
@@ -73,8 +70,8 @@ export interface ListeningWatch<E> extends Watch<E> {
   /** Returns all events that can be read now, or undefined. If the watch failed, one read throws. */
   tryBatch(): readonly E[] | undefined;
   /**
-   * Calls the listener once when there may be something to read, instead of a waiting read. Such a caller also ends the watch itself:
-   * the signal that it was opened with no longer has an effect.
+   * Instead of a pending read: calls the listener once when there may be something to read. The caller then also has to end the
+   * watch itself: the signal with which it was opened no longer has an effect.
    */
   listen(listener: Listener): void;
 }

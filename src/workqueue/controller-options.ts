@@ -21,9 +21,9 @@ export interface ControllerInformer<T> {
     resourceVersion: string,
     options?: { readonly signal?: AbortSignal | undefined; readonly timeoutMs?: number | undefined },
   ): Promise<unknown>;
-  /** Runs the informer until the signal aborts. Absent: somebody else runs it. */
+  /** Runs the informer until the signal aborts. Absent: something else runs it. */
   run?(signal?: AbortSignal, options?: ControllerRunOptions): Promise<unknown>;
-  /** Calls the listener with each failure of the informer's source. Returns a function that ends this. */
+  /** Calls the listener with each failure of the informer's source. Returns a function that removes the listener. */
   addErrorListener?(listener: (error: unknown) => void): () => void;
   /** Its `error` is the last failure of the source. */
   readonly state?: { readonly error?: unknown } | undefined;
@@ -38,10 +38,7 @@ export interface ControllerHandler<T> {
   onDelete(object: T): void;
 }
 
-/**
- * A function whose parameter is bivariant, as a method's is: where objects of several types are possible, one for some of them
- * fits.
- */
+/** A function whose parameter is bivariant, like a method's: one for some of several possible types fits. */
 type Asked<T, Answer> = { ask(object: T): Answer }['ask'];
 
 /** An informer, and which keys its objects concern. */
@@ -49,11 +46,11 @@ export interface ControllerSource<T> {
   readonly informer: ControllerInformer<T>;
   /**
    * Returns the keys to reconcile when this object is added, changed or deleted; for a change, those of the old and the new
-   * state. Default: its own key. For objects that belong to others, return the keys of their owners. Must be quick, and depend
-   * only on the object.
+   * state. Default: its own key. For objects that others own, return the keys of the owners. Must be quick, and depend only on
+   * the object.
    */
   readonly keysOf?: Asked<T, readonly string[]> | undefined;
-  /** Which objects count. An object that starts or stops matching is treated as added or deleted. Default: all. */
+  /** Which objects to consider. An object that starts or stops matching is treated as added or deleted. Default: all. */
   readonly filter?: Asked<T, boolean> | undefined;
   /** How often all objects are reconciled again, in milliseconds. Default: the informer's. */
   readonly resyncMs?: number | undefined;
@@ -66,7 +63,7 @@ export interface ReconcileContext {
   /** 1 for the first try since the key succeeded or was dropped; 2 for the second, and so on. */
   readonly attempt: number;
   /**
-   * Call it with an object that you have written, as the server returned it. The key then does not run again before the informer
+   * Call it with an object that you have written, as the server returned it. The key then does not run again until the informer
    * has reached the object's version, so that it reads its own write. Other keys continue. Call it before the reconcile returns.
    * The informer is the controller's first, unless you pass another one.
    *
@@ -77,13 +74,13 @@ export interface ReconcileContext {
 
 /** What a reconcile may return. */
 export interface ReconcileResult {
-  /** Run this key again after this time, even if nothing changes; sooner if something does. 0 or less: at once. */
+  /** Run this key again after this time, even if nothing changes; sooner if something does. 0 or less: immediately. */
   readonly requeueAfterMs?: number | undefined;
 }
 
 /**
  * Brings the object with this key to its desired state. It gets a key, not an object: it reads the current state from the
- * informers' stores, where the object may no longer exist. It should do nothing if all is as it should be, because it also runs
+ * informers' stores, where the object may no longer exist. It should do nothing if there is nothing to do, because it also runs
  * when nothing has changed.
  */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant
@@ -103,7 +100,7 @@ export interface ControllerFailure {
   readonly key?: string | undefined;
   /** The number of the attempt, for `reconcile`. */
   readonly attempt?: number | undefined;
-  /** Whether the key was given up after `maxRetries`: it runs again when something changes. */
+  /** Whether the key was dropped after `maxRetries`: it runs again when something changes. */
   readonly dropped: boolean;
   /** The object, for an event. */
   readonly object?: unknown;
@@ -133,8 +130,8 @@ export interface ControllerOptions<T> {
    */
   readonly syncTimeoutMs?: number | undefined;
   /**
-   * Called for each failure, those of the informers' sources included. If it throws, the controller ends with that error. Default:
-   * `console.error`, once per kind; the informers report their sources themselves.
+   * Called for each failure, including those of the informers' sources. If it throws, the controller ends with that error.
+   * Default: `console.error`, once per kind; the informers report their sources themselves.
    */
   readonly onError?: ((error: unknown, failure: ControllerFailure) => void) | undefined;
 }

@@ -27,20 +27,20 @@ import type { WorkContext } from './run.ts';
  *         |                                     |                |
  *         |                                     '-- backoff ---- failed: up to maxRetries, then dropped and reported
  *         |                                                      |
- *         '------------------ atLeast(version) --------------- wrote(object): the key is not done before that
+ *         '------------------ atLeast(version) --------------- wrote(object): the key is not done until then
  *
  * One run, in this order; the signal ends it at any step:
  *
- *     add handlers ---> run informers that nobody runs ---> wait until all are synced ---> work ---> wait for what runs
+ *     add handlers ---> run informers that nobody runs ---> wait until all are synced ---> work ---> wait for running work
  *                                                                                                          |
  *            run resolves <--- wait for the informers that it runs <--- shut the queue down, remove handlers
  *
  * Guarantees
  * - **Serial**, like the queue: no key is reconciled twice at the same time, and each change is followed by a reconcile that
  *   starts after it.
- * - Nothing is reconciled before all informers hold their whole collection, so an object that is not in a store does not exist.
+ * - Nothing is reconciled until all informers hold their whole collection, so an object that is not in a store does not exist.
  * - An error affects only its own key (`reconcile`) or object (`keysOf`), and goes to `onError`.
- * - After the end there is no handler and no timer, and no key is being processed.
+ * - After the end, no handler and no timer is left, and no key is being processed.
  *
  * Bounds: those of the queue. A key that waits for what it wrote counts as being processed.
  */
@@ -55,7 +55,7 @@ export class Controller<T = unknown> {
   readonly #syncTimeoutMs: number;
   readonly #onError: ControllerOptions<T>['onError'];
   readonly #failures: Failures;
-  /** Aborts at the end of the run, for whatever reason. */
+  /** Aborts at the end of the run, whatever the reason. */
   readonly #stopped: AbortController = new AbortController();
   #began: boolean = false;
   #broken: { readonly error: unknown } | undefined;
@@ -105,7 +105,7 @@ export class Controller<T = unknown> {
     if (this.#broken) throw this.#broken.error;
   }
 
-  /** Everything up to the end of the work. How to undo it is added to `ends` as it is done. */
+  /** Everything up to the end of the work. Adds to `ends` how to undo each step. */
   async #work(ends: (() => unknown)[], timeoutMs: number): Promise<void> {
     const { signal } = this.#stopped;
     const aborted = new Promise<void>((resolve) => whenAborted(signal, () => resolve()));
@@ -138,7 +138,7 @@ export class Controller<T = unknown> {
     });
   }
 
-  /** Tells when the informers take too long. Returns a function that stops this. */
+  /** Reports if the informers take too long. Returns a function that stops this. */
   #limitSync(synced: readonly Promise<unknown>[]): () => void {
     const limitMs = this.#syncTimeoutMs;
     if (limitMs === 0) return () => {};
@@ -197,7 +197,7 @@ const OPTIONS = [
   ...(['informers', 'reconcile', 'concurrency', 'maxRetries', 'queue', 'wroteTimeoutMs', 'syncTimeoutMs', 'onError'] as const),
 ] as const;
 
-/** Checks what the options of a controller say about an informer, and converts both forms to one. */
+/** Checks one entry of the option `informers`, and converts both forms to one. */
 function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>): ControllerSource<T> {
   const source =
     given && 'informer' in given ? checkOptions(given, ['informer', 'keysOf', 'filter', 'resyncMs']) : { informer: given };
@@ -214,8 +214,8 @@ function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>): Contro
  *     onUpdate(old, object)  ---> keysOf(old), keysOf(object)     with a new owner, this concerns both
  *     onDelete(object)       ---> keysOf(object)
  *
- * A resync is an update of an object by itself, and is reconciled like any other. What one call of `keysOf` throws is reported,
- * and affects nothing else.
+ * A resync is an update of an object to itself, and is reconciled like any other. An error thrown by one call of `keysOf` is
+ * reported, and affects nothing else.
  */
 function enqueuer<T>(
   { informer, keysOf }: ControllerSource<T>,

@@ -1,6 +1,6 @@
 /**
- * Who leads, as one candidate sees it. Nothing here waits, sends requests or reads a clock: it is given the time and the answers,
- * and says what to do next.
+ * Who leads, as one candidate sees it. Nothing here waits, sends requests or reads a clock: it gets the time and the answers, and
+ * says what to do next.
  *
  *                   .------------------ wait, read again <----------------.
  *                   v                                                     | no
@@ -56,7 +56,7 @@ const LEADER_JITTER = 0.2;
 
 export class Election {
   readonly #settings: ElectionSettings;
-  /** The lease as last observed, and when it was first seen so. Upstream: `observedRecord`, `observedTime`. */
+  /** The lease as last observed, and when it was first seen in this state. Upstream: `observedRecord`, `observedTime`. */
   #seen: { readonly lease: Lease | undefined; readonly sinceMs: number } | undefined;
   /** Whether it may have changed since. */
   #isStale: boolean = true;
@@ -90,7 +90,7 @@ export class Election {
     return nowMs < this.#leadsUntilMs;
   }
 
-  /** We no longer lead, whatever the answers to earlier requests are. */
+  /** We no longer lead, regardless of the answers to earlier requests. */
   lose(): void {
     this.#leadsUntilMs = -Infinity;
   }
@@ -127,7 +127,7 @@ export class Election {
   #failed(answer: 'conflict' | 'failed', nowMs: number): void {
     const leads = this.leads(nowMs);
     this.#conflicts = answer === 'conflict' ? this.#conflicts + 1 : 0;
-    // A leader's write that has failed may be tried again as it is; if it did happen, that is a conflict.
+    // A leader's failed write may be retried unchanged; if it did happen, the retry is a conflict.
     if (answer === 'conflict' || !leads) this.#isStale = true;
     // The first conflict may be with a write of our own whose answer was lost.
     if (leads && this.#conflicts === 1) this.#nextMs = nowMs;
@@ -151,7 +151,7 @@ export class Election {
     times: StepTimes,
   ): void {
     const { sentMs, nowMs } = times;
-    // Nobody sees a write that changes nothing.
+    // A write that changes nothing is invisible to others.
     if (!lease || isSame(lease, step.lease)) {
       this.#failed('failed', nowMs);
       return;
@@ -160,7 +160,7 @@ export class Election {
     const { identity, renewDeadlineMs } = this.#settings;
     const isLate = !step.takes && !this.leads(nowMs);
     this.#read(lease, nowMs);
-    // What was over stays over: the next write begins another leadership.
+    // A leadership that was over stays over: the next write begins a new one.
     if (isLate) return;
     if (this.holder !== identity) {
       this.#nextMs = nowMs + this.#pause(1, JITTER);
@@ -216,7 +216,7 @@ export class Election {
 
 const LEASE = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' } as const;
 
-/** Others write leases as well: a holder that is not a name counts as nobody. */
+/** Others may write leases, too: a holder that is not a name counts as nobody. */
 function holderOf(lease: Lease | undefined): string | undefined {
   const holder: unknown = lease?.spec?.holderIdentity;
   return typeof holder === 'string' && holder !== '' ? holder : undefined;
@@ -229,18 +229,18 @@ function transitionsOf(lease: Lease | undefined): number | undefined {
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
-/** Whether nothing was written between two looks at a lease. */
+/** Whether nothing was written between two reads of a lease. */
 function isSame(one: Lease | undefined, other: Lease | undefined): boolean {
   return (one === undefined) === (other === undefined) && versionOf(one) === versionOf(other);
 }
 
-/** The object by which candidates agree on who leads, and what they need from the place where it is kept. */
+/** The object by which candidates agree on a leader, and what they need from its storage. */
 
 /** What a {@link Lease} says. Upstream: `coordination.k8s.io/v1` `LeaseSpec`. */
 export interface LeaseSpec {
   /** Who leads. Empty, or absent: nobody. */
   readonly holderIdentity?: string | undefined;
-  /** How long candidates wait after the last change that they have seen before they take the lease. */
+  /** How long candidates wait after the last observed change before they take the lease. */
   readonly leaseDurationSeconds?: number | undefined;
   /**
    * When its holder began to lead, and when it last wrote the lease. For people only: no program compares the times of two

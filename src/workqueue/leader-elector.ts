@@ -4,7 +4,7 @@ import { callable, checkOptions, invalid, refusalCode, requireMethod, WatchError
 import { Failures, quietly } from '../watch/failures.ts';
 import { Election, type ElectionStep, JITTER, type Lease, type LeaseAnswer, type LeaseResource } from './election.ts';
 
-/** What the leader's work gets. */
+/** The argument of the leader's work. */
 export interface LeadContext {
   /**
    * Aborts when this program no longer leads, or should stop. Pass it on to whatever the work waits for. Its reason is a
@@ -36,9 +36,9 @@ export interface LeaderElectorOptions {
   readonly name: string;
   /** The name of this program. No two programs may have the same. Default: a random UUID. */
   readonly identity?: string | undefined;
-  /** How long others wait for a leader that is gone, in milliseconds; must be whole seconds; default 15,000. */
+  /** How long others wait for a leader that has gone, in milliseconds, a multiple of 1,000; default 15,000. */
   readonly leaseDurationMs?: number | undefined;
-  /** How long a leader leads after it last renewed the lease, in milliseconds; default 10,000. */
+  /** How long a leader keeps leading after it last renewed the lease, in milliseconds; default 10,000. */
   readonly renewDeadlineMs?: number | undefined;
   /** How often a leader renews the lease, and others check it, in milliseconds and with jitter; default 2,000. */
   readonly retryMs?: number | undefined;
@@ -47,8 +47,8 @@ export interface LeaderElectorOptions {
   /** Called with the identity of each new leader, including this program. If it throws, `run` ends with that error. */
   readonly onNewLeader?: ((identity: string) => void) | undefined;
   /**
-   * Called for each request that has failed. If it throws, `run` ends with that error. Default: `console.error`, once per kind, and
-   * when requests are answered again.
+   * Called for each failed request. If it throws, `run` ends with that error. Default: `console.error`, once per kind, and when
+   * requests are answered again.
    */
   readonly onError?: ((error: unknown, failure: LeaderFailure) => void) | undefined;
   /** Source of time. Default: the host's. */
@@ -102,7 +102,7 @@ function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
 
 type Durations = Pick<LeaderSettings, 'leaseDurationMs' | 'renewDeadlineMs' | 'retryMs' | 'requestTimeoutMs'>;
 
-/** They must leave a leader time to renew, and to notice that it cannot, before another one takes over. */
+/** Together, they must leave a leader time to renew, and to notice that it cannot, before another one takes over. */
 function toDurations(options: LeaderElectorOptions): Durations {
   const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryMs = 2_000 } = options;
   const { requestTimeoutMs = Math.max(1, Math.floor(renewDeadlineMs / 3)) } = options;
@@ -128,9 +128,9 @@ function text(name: string, value: string): string {
 }
 
 /**
- * One of several programs leads, and only it does the work. They agree by means of a lease: an object that the leader renews, and
- * that others take when it has not been renewed for long enough. This is the part that asks and waits; what to ask, and when, is
- * in election.ts.
+ * One of several programs leads, and only that one does the work. They agree by means of a lease: an object that the leader
+ * renews, and that others take over when it has not been renewed for long enough. This part sends requests and waits; which ones
+ * to send, and when, is decided in election.ts.
  *
  *     run ---> campaign ---- won ----> lead({ signal, term }) ---- has returned ----> give the lease back ---> end
  *                 ^                     |  meanwhile: renew
@@ -138,8 +138,8 @@ function text(name: string, value: string): string {
  *
  * Invariants
  * - `lead` runs at most once at a time, and begins only while the lease is held.
- * - The lease is renewed until `lead` has returned, even after it was told to stop: no other program begins before it has ended.
- *   Only if the lease is lost can another one begin meanwhile, and not before `signal` has aborted.
+ * - The lease is renewed until `lead` has returned, even after it was told to stop: no other program begins before that. Only if
+ *   the lease is lost can another one begin earlier, and not before `signal` has aborted.
  * - After `run` has settled, no timer runs, no request pends, and no listener is left.
  */
 
@@ -150,11 +150,11 @@ type Request = Exclude<ElectionStep, { readonly do: 'wait' }>;
 
 /** How a leadership has ended. */
 interface End {
-  /** Whether the lease was lost before. */
+  /** Whether the lease was lost before the work ended. */
   readonly lost: boolean;
-  /** What `lead` has thrown. */
+  /** What `lead` threw. */
   readonly thrown?: { readonly error: unknown } | undefined;
-  /** It was not waited for: its work may go on, so the lease is not given back. */
+  /** Whether the wait was given up: the work may still be running, so the lease is not given back. */
   readonly abandoned?: boolean | undefined;
 }
 
@@ -162,8 +162,8 @@ interface End {
 export interface LeadOptions {
   readonly signal?: AbortSignal | undefined;
   /**
-   * How long `lead` may take to return after its signal has aborted, in milliseconds; default 0: for ever. Then `run` rejects with
-   * TIMEOUT, and the lease is left to run out, because the work may still go on.
+   * How long `lead` may take to return after its signal has aborted, in milliseconds; default 0: for ever. After that, `run`
+   * rejects with TIMEOUT, and the lease is left to expire, because the work may still be running.
    */
   readonly timeoutMs?: number | undefined;
 }
@@ -187,7 +187,7 @@ export class LeaderElector {
   readonly identity: string;
   readonly #settings: LeaderSettings;
   readonly #election: Election;
-  /** Aborts when it is to stop, for whatever reason. */
+  /** Aborts when it should stop, whatever the reason. */
   readonly #stopped: AbortController = new AbortController();
   #began: boolean = false;
   #isLeading: boolean = false;
@@ -237,14 +237,14 @@ export class LeaderElector {
     if (this.#broken) throw this.#broken.error;
   }
 
-  /** Resolves with true if the lease is ours, and with false if the elector is to stop. */
+  /** Resolves with true if the lease is ours, and with false if the elector should stop. */
   async #campaign(): Promise<boolean> {
     const { signal } = this.#stopped;
     while (!this.#leads) {
       if (signal.aborted) return false;
       await this.#turn(signal);
     }
-    // A write that was answered after the abort has taken effect: the lease is given back.
+    // A write that was answered after the abort has taken effect, so the lease is given back.
     return !signal.aborted;
   }
 
@@ -271,7 +271,7 @@ export class LeaderElector {
     return error ? { lost, thrown: thrown ?? { error }, abandoned: true } : { lost, thrown };
   }
 
-  /** `late` resolves with an error when `lead` was told to end, and that is too long ago. */
+  /** `late` resolves with an error when `lead` has been told to end, and takes too long. */
   #limit(told: AbortSignal, timeoutMs: number): { readonly late: Promise<WatchError>; readonly cancel: () => void } {
     let cancelTimer = (): void => {};
     let leave = (): void => {};
@@ -306,7 +306,7 @@ export class LeaderElector {
       );
     };
     while (this.#leads) {
-      // The lease may have been lost and taken again since: the work that has ended is that of the earlier leadership.
+      // The lease may have been lost and taken again since: the work that has ended belongs to the earlier leadership.
       if (settled.aborted) return isLost;
       // A request may take longer than the time that is left.
       const cancel = clock.schedule(this.#election.leadsUntilMs - clock.now(), lose);
@@ -383,10 +383,12 @@ export class LeaderElector {
   }
 }
 
-/** A read, a write, and both once more if the write is refused. */
+/** A read and a write, and both again if the write is refused. */
 const MAX_RESIGN_REQUESTS = 4;
 
-/** What an error says about the lease. If something is missing for a new one, such as its namespace, that is a failure. */
+/**
+ * What an error says about the lease. If something that a new lease needs, such as its namespace, is missing, that is a failure.
+ */
 function answerOf(error: unknown, { do: what }: Request): LeaseAnswer {
   const code = refusalCode(error);
   if (code === 404 && what === 'get') return { lease: undefined };

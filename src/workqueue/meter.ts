@@ -10,7 +10,7 @@ import { Failures, quietly } from '../watch/failures.ts';
  * | `adds` | 1 | for each add that was not folded into another | `workqueue_adds_total` |
  * | `retries` | 1 | for each `addAfter` and `addRateLimited` | `workqueue_retries_total` |
  * | `queueDurationMs` | from the first add of a key until it is handed out | at each `get` | `workqueue_queue_duration_seconds` |
- * | `workDurationMs` | from then until `done` | at each `done` | `workqueue_work_duration_seconds` |
+ * | `workDurationMs` | from handing it out until `done` | at each `done` | `workqueue_work_duration_seconds` |
  * | `unfinishedWorkMs` | the sum of the times for which the current keys have been processed | every 500 ms while there are any | `workqueue_unfinished_work_seconds` |
  * | `longestRunningMs` | the longest time for which a current key has been processed | the same | `workqueue_longest_running_processor_seconds` |
  */
@@ -41,7 +41,7 @@ const REFRESH_MS = 500;
 
 /**
  * Measures a queue, for `onMetric`. That is user code, which may call the queue, or throw, so it is called in a separate
- * microtask, when the queue is consistent. What it throws goes to `console.error`, once per kind, and harms neither the queue nor its
+ * microtask, when the queue is consistent. Errors go to `console.error`, once per kind, and affect neither the queue nor its
  * caller.
  */
 export class Meter {

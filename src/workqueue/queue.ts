@@ -31,12 +31,12 @@ interface Getter<K> {
  * Invariant: while a `get` waits, nothing is queued, so a later `get` cannot overtake it. No step contains an `await` between
  * reading and writing.
  *
- * Ends: after `shutDown`, further adds are ignored and delayed keys are dropped. Queued keys are still handed out; then every
+ * Shutdown: after `shutDown`, further adds are ignored and delayed keys are dropped. Queued keys are still handed out; then every
  * `get` resolves with undefined. `drain` does the same, and waits until no key is queued or being processed. Neither leaves a
  * timer behind.
  *
- * Bounds: an entry per key that is queued, delayed or being processed, at most `maxKeys`; a count per key that has failed and was
- * not forgotten.
+ * Bounds: an entry per key that is queued, delayed or being processed, at most `maxKeys`; a count per key that has failed and has
+ * not been forgotten.
  */
 export class WorkQueue<K> implements AsyncIterable<K> {
   readonly #own: { readonly name: string; readonly clock: Clock };
@@ -112,8 +112,8 @@ export class WorkQueue<K> implements AsyncIterable<K> {
   }
 
   /**
-   * Requests a run of this key after a delay; at once if that is 0 or less. Of several delays, the one that ends first counts,
-   * whatever is added in between. Ignored after `shutDown` and `drain`, which also drop delayed keys.
+   * Requests a run of this key after a delay; immediately if that is 0 or less. Of several delays, the one that ends first
+   * counts, even if the key is added in between. Ignored after `shutDown` and `drain`, which also drop delayed keys.
    *
    * @throws {WatchError} As `add`. INVALID_ARGUMENT for a delay that is not a finite number.
    */
@@ -206,7 +206,7 @@ export class WorkQueue<K> implements AsyncIterable<K> {
    * - In both cases the key is done. If it was added in the meantime, it runs again.
    *
    * When the signal aborts, no further key is taken, and this resolves once the running work has ended. If that work fails, its
-   * key is queued again at once, for another `run`. Several runs may share a queue.
+   * key is immediately queued again, for another `run`. Several runs may share a queue.
    *
    * @throws {WatchError} INVALID_ARGUMENT for a concurrency that is not a whole number from 1 to 10,000. If `onError` or the rate
    *   limiter throws, the run ends with that error after the running work; no key is lost. TIMEOUT, see `timeoutMs`.
@@ -240,7 +240,7 @@ export class WorkQueue<K> implements AsyncIterable<K> {
 
   /**
    * Ends the queue as `shutDown` does, and resolves, for each caller, when no key is queued or being processed any more. It needs
-   * workers that take the queued keys and call `done`; without them it waits until `shutDown` is called.
+   * workers that take the queued keys and call `done`; without them, it waits until `shutDown` is called.
    */
   drain(): Promise<void> {
     return new Promise((resolve) => {
@@ -261,7 +261,7 @@ export class WorkQueue<K> implements AsyncIterable<K> {
     return this.#ending && !(patient && this.#drains.size > 0 && this.#state.working > 0);
   }
 
-  /** Called after each change: hands keys to waiting calls, and ends the calls when nothing more is to come. */
+  /** Called after each change: hands keys to waiting calls, and ends these once no more keys will come. */
   #serve(): void {
     if (this.#getters.size > 0) this.#feed();
     if (this.#drains.size > 0 && this.#state.size === 0 && this.#state.working === 0) this.shutDown();

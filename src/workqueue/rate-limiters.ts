@@ -11,7 +11,7 @@ export interface RateLimiter {
   requeues(key: unknown): number;
 }
 
-/** Counts failures per key: an entry for each key that has failed and was not forgotten. */
+/** Counts failures per key: an entry for each key that has failed and has not been forgotten. */
 function perKey(delayMs: (failures: number) => number): RateLimiter {
   const counts = new Map<unknown, number>();
   const requeues = (key: unknown): number => counts.get(key) ?? 0;
@@ -50,7 +50,7 @@ export function fastSlow(options: { readonly fastMs: number; readonly slowMs: nu
 
 /**
  * A token bucket for all keys together: it holds up to `burst` tokens, and gains `perSecond` of them each second. Each failure
- * takes one, and waits until it is there. In any span of t seconds, at most `burst` + t * `perSecond` delays end. It does not
+ * takes one, and waits until it is available. In any span of t seconds, at most `burst` + t * `perSecond` delays end. It does not
  * count failures per key. Defaults: 10 per second, a burst of 100. Upstream: `BucketRateLimiter`.
  */
 export function bucket(

@@ -8,8 +8,8 @@ import type { RateLimiter } from './rate-limiters.ts';
 /** Options of a {@link WorkQueue}. */
 export interface WorkQueueOptions<K> {
   /**
-   * The delays of `addRateLimited`, and of failures in `run`; default {@link defaultRateLimiter}. With `keyOf`, it gets the
-   * result of that.
+   * The delays of `addRateLimited`, and of failures in `run`; default {@link defaultRateLimiter}. If there is a `keyOf`, the
+   * limiter gets its result.
    */
   readonly rateLimiter?: RateLimiter | undefined;
   /** The queue's name in metrics and reports; default empty. */
@@ -20,14 +20,13 @@ export interface WorkQueueOptions<K> {
   readonly onMetric?: ((metric: WorkQueueMetric) => void) | undefined;
   /**
    * What makes two keys the same. Default: the key itself, as in a `Map`: strings and numbers by value, objects only if they are
-   * the same object. With it, the object that was added last is the one that is handed out. Must always return the same result
-   * for a key.
+   * the same object. If it is set, the object that was added last is handed out. It must always return the same result for a key.
    */
   readonly keyOf?: ((key: K) => unknown) | undefined;
   /**
    * How many different keys may be queued, delayed and being processed in total; default 1,000,000. Adding another one throws
-   * OVERLOADED. This guards against an endless number of keys, such as a new object for each add. A key is in the queue at most
-   * once, so if the keys are those of a collection, its size is the limit.
+   * OVERLOADED. This guards against an unbounded number of keys, such as a new object for each add. A key is in the queue at most
+   * once, so the keys of a collection never exceed its size.
    */
   readonly maxKeys?: number | undefined;
   /** How long a key must wait to gain one level of priority, in milliseconds; default 1,000. */
@@ -38,21 +37,21 @@ export interface WorkQueueOptions<K> {
 export interface AddOptions {
   /**
    * A whole number from -1,000 to 1,000; higher ones are handed out first. Default 0; for `addRateLimited` of a key that is being
-   * processed, the key's own. While a key is queued or delayed, the highest priority that it was added with counts.
+   * processed, the key's own. While a key is queued or delayed, the highest priority with which it was added counts.
    */
   readonly priority?: number | undefined;
 }
 
-/** What the work of {@link WorkQueue.run} gets besides the key. */
+/** What the work of {@link WorkQueue.run} gets in addition to the key. */
 export interface WorkContext {
   /** Aborts with the signal of `run`. Pass it on to whatever the work waits for. */
   readonly signal: AbortSignal;
   /** 1 for the first try since the key was last forgotten (success also does that); 2 for the second, and so on. */
   readonly attempt: number;
   /**
-   * Counts the key as being processed until a promise has settled, so that it does not run again before. The worker continues
-   * with other keys. `run` also waits for the promise, so pass the signal to whatever the promise waits for. Call it before the
-   * work ends.
+   * Counts the key as being processed until a promise has settled, so that it does not run again before then. The worker
+   * continues with other keys. `run` also waits for the promise, so pass the signal to whatever the promise waits for. Call it
+   * before the work ends.
    */
   readonly hold: (until: Promise<unknown>) => void;
 }
@@ -70,8 +69,8 @@ export interface RunOptions<K> {
   /** When it aborts, no further key is taken, and `run` resolves when the running work has ended. The queue stays open. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * How long to wait for running work after the signal has aborted, in milliseconds; default 0: until it has ended. Then `run`
-   * rejects with TIMEOUT, which names the keys. They stay in work until their work ends.
+   * How long to wait for running work after the signal has aborted, in milliseconds; default 0: until it has ended. After that,
+   * `run` rejects with TIMEOUT, which names the keys. They stay in work until their work ends.
    */
   readonly timeoutMs?: number | undefined;
   /**
@@ -103,11 +102,11 @@ interface Job<K> {
   attemptOf(key: K): number;
   /** Adds a key that is in work, with the priority that it has. */
   again(key: K): void;
-  /** Takes back a key on which no work was begun. */
+  /** Takes back a key whose work has not begun. */
   putBack(key: K): void;
 }
 
-/** Processes one key. Its result is awaited, and ignored. */
+/** Processes one key. Its result is awaited and ignored. */
 export type Work<K> = (key: K, context: WorkContext) => unknown;
 
 /**
@@ -120,10 +119,10 @@ export type Work<K> = (key: K, context: WorkContext) => unknown;
  *      '-----> failed -----> onError, addRateLimited --> done -----+
  *                                                         ^        no ---> the event loop's turn, if that is due ---> get
  *                                                         |
- *      hold(promise) ---> settled, later: the worker goes on with another key meanwhile
+ *      hold(promise) ---> settled, later: meanwhile, the worker goes on with another key
  *
  * The signal is checked twice. While a worker waits in `get`, an abort withdraws its request. And a key that was handed out in
- * the same turn is put back where it stood, because nobody else would run it.
+ * the same turn is put back in its place, because nobody else would run it.
  */
 export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void> {
   const failures = new Failures(`work queue ${job.name}`.trim(), job);
@@ -156,14 +155,14 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
     running,
     inWork,
     isOver: () => broken || signal?.aborted,
-    // What it throws, or rejects with, ends the run.
+    // If it throws or rejects, the run ends with that error.
     onError: (error, failure) => quietly(() => onError(error, failure), fail),
   };
   const all = async (): Promise<void> => {
     do {
       await Promise.all(Array.from({ length: job.concurrency }, () => workOff(queue, task).catch(fail)));
       await Promise.all(running.values());
-      // A key that was held, and added meanwhile, is owed a run, even if all other workers have ended because of the shutdown.
+      // A key that was added while it was held is owed a run, even if all other workers have ended because of the shutdown.
     } while (!task.isOver() && queue.size > 0);
   };
   await new Promise<void>((resolve, reject) => {
@@ -199,8 +198,8 @@ const STRETCH_MS = 20;
  * One worker. Rejects only with what the rate limiter threw.
  *
  * Work that waits for nothing outside the process, such as a controller of an in-process server, runs in promises alone. If it
- * always adds its key again, it never ends, and no timer, signal or probe would be served. So a worker waits for a timer from
- * time to time. While the others run, no timer fires, so they all wait soon. With a custom clock no worker waits: that clock
+ * always adds its key again, it never ends, and no timer, signal or probe would be served. So from time to time, a worker waits
+ * for a timer. While the others run, no timer fires, so they all wait soon. With a custom clock, no worker waits: that clock
  * decides when things happen.
  */
 async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
@@ -208,7 +207,7 @@ async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
   let sinceMs = clock.now();
   let turn: AbortController | undefined;
   while (!task.isOver()) {
-    // Another one after a key that is still held: that key keeps its controller.
+    // A new one after a key that is still held, which keeps its controller.
     if (!turn || running.get(turn)) turn = new AbortController();
     running.set(turn, undefined);
     const key = await task.next(turn.signal).catch(() => undefined); // it was aborted
@@ -232,7 +231,7 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortCon
     try {
       await work(key, { signal, attempt: number, hold: (until) => void holds.push(until) });
     } catch (error) {
-      // What fails because it was told to stop is neither the key's fault nor news.
+      // A failure because of the stop is neither the key's fault nor news.
       const told = signal.aborted && error === signal.reason;
       if (!told) onError(error, { key, attempt: number, willRetry: !queue.shuttingDown });
       if (signal.aborted) task.again(key);

@@ -3,7 +3,7 @@ import { invalid, WatchError } from '../watch/errors.ts';
 import { Heap, type HeapNode, Timetable } from '../watch/timetable.ts';
 import type { KeyTiming, Meter } from './meter.ts';
 
-/** What a {@link QueueState} is made with. */
+/** Options of a {@link QueueState}. */
 interface StateOptions<K> {
   readonly clock: Clock;
   readonly name: string;
@@ -16,8 +16,8 @@ interface StateOptions<K> {
 }
 
 /**
- * The state of a work queue: which keys there are, and where each of them is. It decides, and waits for nothing; `WorkQueue`
- * handles the calls that wait for a key or for the end.
+ * The state of a work queue: its keys, and where each of them is. It decides, but never waits; `WorkQueue` handles the calls that
+ * wait for a key or for the end.
  *
  *                       delay()
  *                          |
@@ -48,7 +48,7 @@ interface StateOptions<K> {
  * Invariants
  * - A key stands in the line if, and only if, it is dirty and not working.
  * - `take` moves a key from dirty to working in one step; `done` ends working. So no key is processed by two workers at once.
- * - A delayed key waits for the earliest of the times that it was given. Marking it in the meantime does not cancel the delay.
+ * - A delayed key waits for the earliest of its times. Marking it in the meantime does not cancel the delay.
  * - After `end`, nothing is delayed, and no timer runs.
  */
 export class QueueState<K> {
@@ -77,7 +77,7 @@ export class QueueState<K> {
     return this.#delays.size;
   }
 
-  /** The identity of a key: by it, two keys are the same or not. */
+  /** The identity of a key: two keys with the same identity are the same. */
   idOf(key: K): unknown {
     const { keyOf } = this.#options;
     if (key === undefined) throw invalid('key', key, 'any other value');
@@ -110,7 +110,7 @@ export class QueueState<K> {
     throw new WatchError('OVERLOADED', `work queue ${name}: it holds ${maxKeys} keys`, { limit: maxKeys });
   }
 
-  /** A run of this key is owed. If one is owed already, only a higher priority changes something. */
+  /** A run of this key is owed. If one is owed already, only a higher priority has an effect. */
   mark(entry: Entry<K>, priority: number): void {
     if (entry.dirty) {
       const levels = priority - entry.priority;
@@ -125,7 +125,7 @@ export class QueueState<K> {
     this.#options.meter?.added(entry);
   }
 
-  /** A run of this key is owed after a delay, or after the one it already waits for, if that is shorter. */
+  /** A run of this key is owed after a delay, or after the one for which it already waits, if that is shorter. */
   delay(entry: Entry<K>, delayMs: number, priority: number): void {
     entry.delay ??= { heapRank: 0, heapTurn: 0, heapAt: -1, entry, priority };
     entry.delay.priority = Math.max(entry.delay.priority, priority);
@@ -163,7 +163,7 @@ export class QueueState<K> {
     else this.#release(entry);
   }
 
-  /** Takes back a key on which no work was begun. It gets its old place in the line, unless it was added for a better one. */
+  /** Takes back a key whose work has not begun. It gets its old place in the line, unless it was added for a better one. */
   putBack(key: K): void {
     const entry = this.find(key);
     if (!entry?.working) return;
@@ -201,7 +201,7 @@ export class QueueState<K> {
   }
 }
 
-/** All that a queue knows about a key. It exists while the key is dirty, in work, or delayed. It is a node of the line. */
+/** Everything that a queue knows about a key. It exists while the key is dirty, in work, or delayed. It is a node of the line. */
 interface Entry<K> extends HeapNode, KeyTiming {
   /** The key as it was last added. */
   key: K;

@@ -139,7 +139,7 @@ describe('a definition', () => {
   it.each<[object, string]>([
     [{ propertys: {} }, ': unknown keyword propertys: did you mean properties?'],
     [{ requierd: ['spec'] }, ': unknown keyword requierd: did you mean required?'],
-    [{ type: 'objekt' }, '.type: expected "object", as what is served are objects, got "objekt"'],
+    [{ type: 'objekt' }, '.type: expected "object", as a server serves only objects, got "objekt"'],
     [{ properties: [] }, '.properties: expected an object of schemas, got '],
     [{ properties: { spec: 'string' } }, '.properties.spec: expected a JSON schema, as an object, got "string"'],
     [{ allOf: { type: 'object' } }, '.allOf: expected an array of schemas, got Object {type}'],
@@ -163,7 +163,7 @@ describe('a definition', () => {
   it('is refused for a kind that another one of its version has', () => {
     const resources = [NAMES, { ...NAMES, plural: 'purchases' }];
     const make = (): ApiServer => new ApiServer({ storage: new MemoryStorage(), resources });
-    expect(make).toThrow('resources: expected another kind than that of example.com/v1/purchases');
+    expect(make).toThrow('resources: expected a kind other than that of example.com/v1/purchases');
   });
 
   it('may have no columns and no fields, and a schema where it has no function', async () => {

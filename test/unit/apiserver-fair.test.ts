@@ -161,7 +161,7 @@ describe('a schema', () => {
     const refused = checks(spec, 'a'.repeat(MAX_MATCHED_CHARS + 1));
     await expect(refused).rejects.toMatchObject({
       code: 'REFUSED',
-      status: { code: 422, message: /^Too long: a text of 262145 / },
+      status: { code: 422, message: /^Too long: a string of 262145 / },
     });
   });
 

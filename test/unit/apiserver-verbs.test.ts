@@ -394,7 +394,11 @@ describe('get and list', () => {
     ['/apis/example.com/v1/orders?fieldSelector=spec.other%3D1', 400, 'field label not supported: spec.other'],
     ['/apis/example.com/v1/orders?labelSelector=a+in', 400, 'label selector'],
     ['/apis/example.com/v1/orders?resourceVersion=x', 400, 'resourceVersion'],
-    ['/apis/example.com/v1/orders?resourceVersion=99999&resourceVersionMatch=NotOlderThan', 410, 'was not given by this storage'],
+    [
+      '/apis/example.com/v1/orders?resourceVersion=99999&resourceVersionMatch=NotOlderThan',
+      410,
+      'was not issued by this storage',
+    ],
     ['/apis/example.com/v1/orders?limit=-1', 400, 'limit'],
     ['/apis/example.com/v2/orders', 404, 'the server could not find the requested resource'],
     ['/apis/example.com/v1/things', 404, 'the server could not find the requested resource'],
@@ -434,12 +438,12 @@ describe('kinds', () => {
     [{ version: 'v2', namespaced: false }, 'example.com/v2/orders'],
   ])('a second version of a resource with %j is refused: both are kept in one place', (other, path) => {
     const resources = [ORDERS, { ...ORDERS, ...other }] as ResourceDefinition[];
-    expect(() => rig({ resources })).toThrow(`no other kind, group or scope than ${path}, got "example.com/v1/orders"`);
+    expect(() => rig({ resources })).toThrow(`the kind, group and scope of ${path}, got "example.com/v1/orders"`);
   });
 
   test('the group core is refused beside the one without a name, which is kept under that', () => {
     const resources = [CONFIG_MAPS, { ...CONFIG_MAPS, group: 'core' }] as ResourceDefinition[];
-    expect(() => rig({ resources })).toThrow('no other kind, group or scope than core/v1/configmaps');
+    expect(() => rig({ resources })).toThrow('the kind, group and scope of core/v1/configmaps');
   });
 
   test('is found in process by any name that kubectl takes, as in a cluster', async () => {

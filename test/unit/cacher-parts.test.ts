@@ -117,7 +117,7 @@ describe('waiting for a version', () => {
     await turn();
     expect([first.state, second.state, third.state, rig.versionAsked]).toEqual(['rejected', 'pending', 'pending', 2]);
     expect(first.error).toMatchObject({
-      status: { code: 410, message: expect.stringContaining('10 was not given by this storage (current: 9)') },
+      status: { code: 410, message: expect.stringContaining('10 was not issued by this storage (current: 9)') },
     });
     answers[1]?.('11');
     await turn();

@@ -171,7 +171,7 @@ test('watches of different selections get one event for what enters all of them,
 
 test('a version that has not been given is told with the newest there is', async () => {
   const storage = await filled(2);
-  const message = expect.stringContaining('410 Expired: resource version 9 was not given by this storage (current: 3)');
+  const message = expect.stringContaining('410 Expired: resource version 9 was not issued by this storage (current: 3)');
   for (const late of [storage.get('k0', { resourceVersion: '9' }), storage.list({ resourceVersion: '9' })])
     await expect(late).rejects.toMatchObject({ message });
   await expect(storage.watch({ resourceVersion: '9' })).rejects.toMatchObject({ message });

@@ -243,7 +243,7 @@ describe('a history that has forgotten thousands of changes', () => {
     expect([storage.oldestVersion, storage.stats.historyItems]).toEqual(['4', 2]);
     storage.compact('3');
     expect(storage.oldestVersion).toBe('4');
-    expect(() => storage.compact('7')).toThrow('resource version 7 was not given by this storage (current: 6)');
+    expect(() => storage.compact('7')).toThrow('resource version 7 was not issued by this storage (current: 6)');
     expect(() => storage.compact('x')).toThrow('400');
     storage.compact('6');
     expect([storage.oldestVersion, storage.stats.historyItems]).toEqual(['6', 0]);

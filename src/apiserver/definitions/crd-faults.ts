@@ -27,7 +27,7 @@ const APPROVED = 'api-approved.kubernetes.io';
 const MAX_SELECTABLE_FIELDS = 8;
 const MAX_WARNING_CHARS = 256;
 
-/** Of which resources the program converts versions. */
+/** Whether the program converts the versions of a resource. */
 type Converts = (resourceName: string) => boolean;
 
 /** What a definition is checked against. */
@@ -49,7 +49,8 @@ export async function faultsOfCrd(crd: Crd, { old, part, converts }: Against): P
   faults.push(...(await specFaults(spec, converts(expected))));
   if (old) faults.push(...changeFaults(spec, old));
   faults.push(...namesFaults('status.acceptedNames', status.acceptedNames));
-  // Whoever has migrated the objects says so there. Upstream: `ValidateUpdateCustomResourceDefinitionStatus`.
+  // That subresource is where it is said that the objects have been migrated. Upstream:
+  // `ValidateUpdateCustomResourceDefinitionStatus`.
   if (part !== 'status') faults.push(...storedFaults(crd));
   faults.push(...approvalFaults(crd, old));
   if (spec.preserveUnknownFields === true && old?.spec.preserveUnknownFields !== true) {

@@ -19,7 +19,7 @@ export interface Crd extends KubernetesObject {
   readonly status: CrdStatus;
 }
 
-/** The names of which there is one each. */
+/** The names that are single texts, not lists. */
 export const SINGLE_NAMES = ['plural', 'singular', 'kind', 'listKind'] as const;
 
 export interface CrdNames {
@@ -40,7 +40,7 @@ export interface CrdSpec {
   readonly preserveUnknownFields?: boolean;
 }
 
-/** How upstream converts by another program, which is not called here. */
+/** Upstream's conversion by a webhook, which is not called here. */
 interface Webhook {
   readonly clientConfig?: object;
   readonly conversionReviewVersions?: readonly string[];
@@ -81,13 +81,13 @@ export interface Condition {
   readonly message?: string;
 }
 
-/** What a definition says at present under the name of a condition. */
+/** The current condition of this type. */
 export const conditionOf = ({ status }: Crd, type: string): Condition | undefined =>
   status.conditions?.find((each) => each.type === type);
 
 export const isTrue = (crd: Crd, type: string): boolean => conditionOf(crd, type)?.status === 'True';
 
-/** Sets a condition. Its time changes with its status only. Upstream: `SetCRDCondition`. */
+/** Sets a condition. Its time changes only if its status does. Upstream: `SetCRDCondition`. */
 export function withCondition(crd: Crd, condition: Omit<Condition, 'lastTransitionTime'>, nowMs: number): Crd {
   const old = conditionOf(crd, condition.type);
   const isSame = old?.status === condition.status && old.lastTransitionTime !== undefined;
@@ -111,7 +111,7 @@ export function preparedCrd<T extends KubernetesObject>(sent: T): T {
   return withStored({ ...crd, status }) as unknown as T;
 }
 
-/** The same for an update. Of its status, a client may say that what was stored in another version has been migrated. */
+/** The same for an update. One of the status may remove versions from `storedVersions`, once objects have been migrated. */
 export function revisedCrd<T extends KubernetesObject>(sent: T, part: string): T {
   const crd = shapedCrd(sent);
   return (part === 'status' ? crd : withStored(crd)) as unknown as T;
@@ -125,7 +125,10 @@ export function shapedCrd(sent: KubernetesObject): Crd {
   return storedVersions.length === 0 ? withStored(filled) : filled;
 }
 
-/** A definition as it was stored, maybe past this server: what cannot be read of it is empty, so that it can be replaced or deleted. */
+/**
+ * A definition as it was stored, perhaps by something other than this server: parts that cannot be read are empty, so that it can
+ * still be replaced or deleted.
+ */
 export function readCrd(stored: KubernetesObject): Crd {
   try {
     return shapedCrd(stored);
@@ -154,7 +157,7 @@ function defaulted(crd: Crd): Crd {
   return { ...crd, spec: { ...spec, group, scope, names: filled, versions: all, conversion } };
 }
 
-/** The storage version is one in which objects may be stored from now on. */
+/** Adds the storage version to `storedVersions`: from now on, objects may be stored in it. */
 function withStored(crd: Crd): Crd {
   const { storedVersions } = crd.status;
   const storage = crd.spec.versions.find((each) => each.storage)?.name;
@@ -162,12 +165,12 @@ function withStored(crd: Crd): Crd {
   return { ...crd, status: { ...crd.status, storedVersions: [...storedVersions, storage] } };
 }
 
-/** What null is in a list, as in Go. */
+/** What null in a list becomes, as in Go. */
 function emptyOf({ type }: JsonSchema): unknown {
   return type === 'string' ? '' : type === 'array' ? [] : {};
 }
 
-/** What is left of a value by a schema that names all members; 400 if it cannot be that. Nulls are left out, as in Go. */
+/** The part of a value that a schema names; throws 400 if it does not have the schema's type. Nulls are left out, as in Go. */
 function shaped(schema: JsonSchema, value: unknown, path: string): unknown {
   const { type, properties, items } = schema as { type?: string; properties?: Record<string, JsonSchema>; items?: JsonSchema };
   const kind = Array.isArray(value) ? 'array' : Number.isInteger(value) && type === 'integer' ? 'integer' : typeof value;
@@ -189,11 +192,11 @@ function shaped(schema: JsonSchema, value: unknown, path: string): unknown {
 /** The plural that a definition is about, whatever its status says: its name is `PLURAL.GROUP`. */
 const pluralOf = ({ metadata }: Crd): string => metadata?.name?.split('.', 1)[0] ?? '';
 
-/** Whether the names that it has been given are those in its own: another server, or a client, may write anything into its status. */
+/** Whether its accepted names fit its own name: another server, or a client, may have written anything into its status. */
 export const isItself = ({ metadata, spec, status }: Crd): boolean =>
   metadata?.name === `${status.acceptedNames.plural}.${spec.group}`;
 
-/** What a definition serves: nothing before its names are accepted. Objects of all versions are in one place of the storage. */
+/** What a definition serves: nothing before its names are accepted. Objects of all versions are stored under one prefix. */
 export function toInfos(crd: Crd, convert: Convert | undefined): readonly ResourceInfo[] {
   const { metadata, spec, status } = crd;
   const { group, versions } = spec;
@@ -250,7 +253,7 @@ function fieldsOf({ selectableFields = [] }: CrdVersion): [string, (object: Kube
   });
 }
 
-/** A path that cannot be read finds nothing: its definition is stored, and everything else of it is served. */
+/** A path that cannot be read finds nothing: the definition is already stored, and the rest of it is served. */
 function pathOrNothing(text: string): JsonPath {
   try {
     return toJsonPath(text);

@@ -1,20 +1,20 @@
 /**
- * Kinds that are defined at run time, by objects of the kind CustomResourceDefinition: what each server does with those that are
- * stored, whoever has written them.
+ * Kinds that are defined at run time, by CustomResourceDefinitions: what each server does with the stored definitions, no matter
+ * who wrote them.
  *
  *     list, watch ---> known, in the order of the storage ---> decide: names, conditions ---> status is written
  *                                                        '---> serve: the catalog is replaced in one step
  *     deleted --> Terminating: creating is 403 --> its objects are deleted --> none left (finalizers!): gone, and its paths are 404
  *
  * Several servers may share a storage, and each may end at any time, so no decision depends on what one of them remembers:
- * - A decision about a definition is a function of the storage's state at the version of that definition, which every server sees
- *   at that point of its watch. It is written only if the definition is still at that version. So all servers decide the same, and
- *   the first one writes it.
- * - Names are taken in two steps. `NamesAccepted` claims them. A server that sees a claim sees all earlier ones: the later one of two
- *   yields, and the other one is `Established`, which is for ever.
- *   One that is Established claims other names by its spec; one that gets only some of its names yields them to one that is Established.
- * - Objects are deleted before their definition: a server that creates one looks at the definition once more *after* that, and takes
- *   the object back if the definition is Terminating or another one; a server that deletes a definition looks for objects after
+ * - A decision about a definition depends only on the storage's state at the version of that definition, which every server sees
+ *   at that point of its watch. It is written only if the definition is still at that version. So all servers decide the same,
+ *   and the first one writes it.
+ * - Names are taken in two steps. `NamesAccepted` claims them. A server that sees a claim also sees all earlier ones: of two, the
+ *   later one yields, and the other becomes `Established`, for good. An Established definition claims other names by its spec. A
+ *   definition that gets only some of its names yields them to an Established one.
+ * - Objects are deleted before their definition: a server that creates one reads the definition again *afterwards*, and takes the
+ *   object back if the definition is Terminating or has been replaced; a server that deletes a definition looks for objects after
  *   it has been marked. One of the two sees the other.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -65,7 +65,7 @@ export function toCrdDefinition(convert: Conversions): ResourceDefinition<Crd> {
   };
 }
 
-/** Whether a definition was stored by a server that knows definitions: with a status. */
+/** Whether a definition has a status, that is, was stored by a server that supports definitions. */
 const isPlain = ({ status }: Crd): boolean => Array.isArray(status?.storedVersions);
 
 const versionsOf = ({ spec }: Crd): string =>
@@ -94,19 +94,19 @@ const COLUMNS: readonly PrinterColumn<Crd>[] = [
   },
 ];
 
-/** What a server's definitions need from it. */
+/** What the definitions need from their server. */
 interface DefinitionsDeps extends BackgroundDeps {
   readonly catalog: Catalog;
-  /** All of it. */
+  /** The whole storage, not a scope of it. */
   readonly storage: Storage;
   readonly contextOf: (info: ResourceInfo) => ResourceContext;
   readonly now: () => number;
   readonly convert: Conversions;
-  /** Called when others are served instead of these. `ends`: they are served in another way, so their watches end, as upstream. */
+  /** Called when these are no longer served as they were. `ends`: their watches end, as upstream. */
   readonly replaced: (infos: readonly ResourceInfo[], ends: boolean) => void;
 }
 
-/** What a definition was served by: if this is the same, it is served in the same way. */
+/** The part of a definition that decides how it is served. */
 interface Served {
   readonly whole: string;
   readonly ways: string;
@@ -114,15 +114,15 @@ interface Served {
 
 export class Definitions {
   private readonly deps: DefinitionsDeps;
-  /** The kind of definitions; undefined: there are none. */
+  /** The kind CustomResourceDefinition; undefined if the server does not serve it. */
   private readonly info: ResourceInfo | undefined;
   private readonly terminating: Terminating;
   private readonly stopping: AbortController = new AbortController();
-  /** As the storage was at the version that has been seen last. */
+  /** All definitions, at the last version seen. */
   private readonly known: Map<string, Crd> = new Map();
   private readonly served: Map<string, Served> = new Map();
   private readonly writing: Set<Promise<void>> = new Set();
-  /** Pending until the definitions that there were at the start are served. */
+  /** Pending until the definitions that existed at the start are served. */
   loading: Promise<void> | undefined;
 
   constructor(deps: DefinitionsDeps) {
@@ -146,7 +146,7 @@ export class Definitions {
 
   private loaded: () => void = () => {};
 
-  /** Serves the definitions that there are, and begins to follow them. */
+  /** Serves the existing definitions, and begins to follow them. */
   async prepare(): Promise<void> {
     if (this.info === undefined) return;
     try {
@@ -164,7 +164,7 @@ export class Definitions {
     await Promise.all([...this.writing]);
   }
 
-  /** What a kind that is defined at run time demands of new objects; undefined for others. */
+  /** What checks new objects of a kind that is defined at run time; undefined for other kinds. */
   guardOf(info: ResourceInfo): DefinitionGuard | undefined {
     const { definition } = info;
     if (definition === undefined) return undefined;
@@ -181,18 +181,18 @@ export class Definitions {
     };
   }
 
-  /** An object of a kind is gone. If it was the last one of a definition that is deleted, that goes as well. */
+  /** Called when an object is gone. If it was the last one of a definition that is being deleted, the definition goes, too. */
   removed({ definition }: ResourceInfo): void {
     if (definition) this.terminating.hurry(definition.name);
   }
 
-  /** What the verbs do for the kind of definitions itself. */
+  /** What the verbs do to definitions themselves. */
   hooksOf(info: ResourceInfo): Pick<ResourceContext, 'prepared' | 'revised' | 'marked'> {
     if (info !== this.info) return {};
     return { prepared: preparedCrd, revised: (crd, { part }) => revisedCrd(crd, part), marked: (object) => this.marked(object) };
   }
 
-  /** What becomes first of a definition that is deleted. Upstream: `REST.Delete`. */
+  /** The first step of deleting a definition. Upstream: `REST.Delete`. */
   private marked(object: KubernetesObject): KubernetesObject {
     const finalizers = object.metadata?.finalizers ?? [];
     const deletionTimestamp = timestamp(this.deps.now());
@@ -211,7 +211,7 @@ export class Definitions {
     for (const crd of items) this.take(crd);
   }
 
-  /** Undefined: it was stored past this server, and is not a definition. All others are served. */
+  /** Undefined if it is not a definition, and so was not stored by this server. All others are served. */
   private read(stored: KubernetesObject): Crd | undefined {
     try {
       const crd = shapedCrd(stored);
@@ -232,7 +232,7 @@ export class Definitions {
     else this.known.set(nameOf(crd), crd);
     if (crd === undefined) return;
     if (type !== 'DELETED') this.take(crd);
-    // Names that it has given up may be what others wait for, and those that are its own now, what they have claimed.
+    // Others may wait for names that it has given up, or have claimed those that it owns now.
     if (before === undefined || claimed(before) === claimed(type === 'DELETED' ? undefined : crd)) return;
     for (const other of this.known.values()) {
       if (other !== crd && other.spec.group === crd.spec.group && !isTrue(other, 'Established')) this.take(other, true);
@@ -244,7 +244,7 @@ export class Definitions {
     this.serve(name, undefined);
   }
 
-  /** Decides about a definition, and serves it. It is served before anybody can read that it is. */
+  /** Decides about a definition, and serves it. It is served before its status says so. */
   private take(crd: Crd, isAgain: boolean = false): void {
     const { fixed } = this.deps.catalog;
     const next = decided(crd, { known: [...this.known.values()], fixed, nowMs: this.deps.now(), isAgain });
@@ -266,7 +266,7 @@ export class Definitions {
     replaced(old, before?.ways !== now?.ways);
   }
 
-  /** Whether the program of this server serves something else there, although other servers do not. */
+  /** Whether this server's program already serves something else under these names; other servers may not. */
   private isTaken({ spec: { group, versions }, status: { acceptedNames } }: Crd): boolean {
     return this.deps.catalog.fixed.some(
       ({ group: own, plural, kind, version }) =>
@@ -280,7 +280,7 @@ export class Definitions {
     this.writing.add(writing);
   }
 
-  /** Writes a status, unless the definition has changed: then there is another decision. */
+  /** Writes a status, unless the definition has changed: then it is decided about again. */
   private async writeStatus(crd: Crd, { status }: Crd): Promise<void> {
     const { clock, random, onError, contextOf } = this.deps;
     const { signal } = this.stopping;
@@ -300,7 +300,7 @@ export class Definitions {
     }
   }
 
-  /** Goes on with the deletion of a definition. Resolves to whether it is gone, or is no longer ours to delete. */
+  /** Continues the deletion of a definition. Resolves to whether it is gone, or no longer ours to delete. */
   private async finish(name: string, uid: string | undefined, signal: AbortSignal): Promise<boolean> {
     const context = this.deps.contextOf(this.info as ResourceInfo);
     const { storage } = context;
@@ -354,7 +354,7 @@ export class Definitions {
   ): Promise<boolean> {
     const every = { ...crd, spec: { ...crd.spec, versions: crd.spec.versions.map((each) => ({ ...each, served: true })) } };
     const [info] = toInfos(every, undefined);
-    // Only by its name: its status may name what is another's.
+    // Only by its name: its status may name another definition's objects.
     if (info === undefined || this.deps.catalog.fixed.some(({ resourceName }) => resourceName === nameOf(crd))) return true;
     const scope = this.deps.storage.scope(info.prefix);
     const none = {
@@ -368,7 +368,7 @@ export class Definitions {
     const own: ResourceContext = { ...context, ...none, info, storage: scope, removed: () => {} };
     const list = async (page: { limit: number; continue: string }): ReturnType<typeof scope.list> => {
       const listed = await scope.list({ limit: page.limit, continue: page.continue || undefined, signal });
-      // After the list: its objects are those of this definition, not of a later one with the same name.
+      // Read after the list, so that the listed objects belong to this definition, not to a later one with the same name.
       return (await read()) === undefined ? { ...listed, items: [], continue: undefined } : listed;
     };
     await deleteObjects(own, undefined, { dryRun: false, list, signal });
@@ -387,12 +387,12 @@ const IN_PROGRESS = terminating('True', 'InstanceDeletionInProgress', 'CustomRes
 const COMPLETED = terminating('False', 'InstanceDeletionCompleted', 'removed all instances');
 const NEVER = terminating('False', 'NeverEstablished', 'resource was never established');
 
-/** Others hold the definition as well. */
+/** The definition has other finalizers. */
 class Held extends Error {}
 
 const nameOf = ({ metadata }: Crd): string => metadata?.name ?? '';
 
-/** What others go by. */
+/** The names it claims, for comparison. */
 const claimed = (crd?: Crd): string => (crd ? JSON.stringify([claimsOf(crd), isTrue(crd, 'Established')]) : '');
 
 function waysOf({ metadata, status }: Crd): Served {

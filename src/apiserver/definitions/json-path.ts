@@ -1,6 +1,6 @@
 /**
- * The paths of printer columns and selectable fields: the part of kubectl's JSONPath that finds values. A path is read once, and
- * evaluated within a bound of steps: `..` and filters of a hostile object would otherwise take as long as they like.
+ * The paths of printer columns and selectable fields: the part of kubectl's JSONPath that finds values. A path is parsed once,
+ * and evaluated in a bounded number of steps: otherwise, `..` and filters could take arbitrarily long on a hostile object.
  *
  *     .status.conditions[?(@.type=="Ready")].status     .spec.ports[*].name     .spec['a.b']     .list[-1:]     ..name
  *
@@ -8,7 +8,7 @@
  */
 import { isRecord } from '../../watch/errors.ts';
 
-/** A path that has been read: finds its values in an object. Throws if it does not fit the object. */
+/** A parsed path: finds its values in an object. Throws if it does not fit the object. */
 export type JsonPath = (object: unknown) => readonly unknown[];
 
 type Values = readonly unknown[];
@@ -23,7 +23,7 @@ const MAX_STEPS = 100_000;
 const MAX_CHARS = 4_096;
 const MAX_DEPTH = 8;
 
-/** Reads a path, as it is written between braces. @throws {SyntaxError} */
+/** Parses a path, as it is written between braces. @throws {SyntaxError} */
 export function toJsonPath(text: string): JsonPath {
   if (text.length > MAX_CHARS) throw new SyntaxError(`a path has at most ${MAX_CHARS} characters`);
   const walk = new JsonPathReader(text, 0).all();
@@ -218,7 +218,7 @@ function member(name: string): Step {
     spend(values, left).flatMap((value) => (isRecord(value) && Object.hasOwn(value, name) ? [value[name]] : []));
 }
 
-/** All that is in a value. Maps in the order of their keys, which is any order upstream. */
+/** All members or elements of a value. Members come in the order of their keys; upstream, in any order. */
 const contents: Step = (values, left) => spend(values, left).flatMap((value) => spend(inside(value), left));
 
 const inside = (value: unknown): Values => (Array.isArray(value) ? value : isRecord(value) ? Object.values(value) : []);

@@ -11,16 +11,16 @@ import { type Condition, type Crd, type CrdNames, conditionOf, isTrue, type SING
 
 /** What a decision depends on. */
 interface Surroundings {
-  /** All definitions, at the version of the one that is decided about. */
+  /** All definitions, at the version of the one in question. */
   readonly known: readonly Crd[];
   /** What the program of the server serves. */
   readonly fixed: readonly ResourceInfo[];
   readonly nowMs: number;
-  /** Whether that version is older: it was decided about at that time, and something has changed around it since. */
+  /** Whether it is decided about again, because something around it has changed since its version. */
   readonly isAgain?: boolean;
 }
 
-/** The definition with another status; undefined: it has the right one. */
+/** The definition with a new status; undefined if its status is right. */
 export function decided(crd: Crd, around: Surroundings): Crd | undefined {
   if (crd.metadata?.deletionTimestamp !== undefined) return undefined;
   const { spec, status } = crd;
@@ -60,8 +60,8 @@ interface Used {
 }
 
 /**
- * The names that are its own: all if it is Established. What has only been claimed is asked about again at the version of the claim, which
- * shows all earlier ones; later ones yield to it, unless they are Established meanwhile.
+ * The names that it owns: all if it is Established. A mere claim is decided about again at the version of the claim, which shows
+ * all earlier claims; later ones yield to it, unless they have been Established meanwhile.
  */
 function ownNames(crd: Crd, { known, fixed, nowMs, isAgain }: Surroundings): CrdNames {
   const { acceptedNames } = crd.status;
@@ -79,8 +79,8 @@ function ownNames(crd: Crd, { known, fixed, nowMs, isAgain }: Surroundings): Crd
 }
 
 /**
- * The names that nobody else gets: those that it has and, of one that is Established and wants others since, those as well until it is
- * decided whether it gets them.
+ * The names that no other definition gets: those that it has and, if it is Established and has asked for others, those, too,
+ * until it is decided whether it gets them.
  */
 export function claimsOf(crd: Crd): readonly CrdNames[] {
   const { spec, status } = crd;
@@ -103,7 +103,7 @@ function usedNames({ metadata, spec: { group } }: Crd, { known, fixed }: Surroun
   return { resources, kinds };
 }
 
-/** The names that are free, or its own already, and the last conflict. Upstream: `calculateNamesAndConditions`. */
+/** The names that are free or already its own, and the last conflict. Upstream: `calculateNamesAndConditions`. */
 function accepted(wanted: CrdNames, own: CrdNames, { resources, kinds }: Used): { names: CrdNames; conflict?: Said } {
   let conflict: Said | undefined;
   const taken = (reason: string, names: readonly string[]): void => {
@@ -131,7 +131,7 @@ function accepted(wanted: CrdNames, own: CrdNames, { resources, kinds }: Used): 
   return { names, ...(conflict && { conflict }) };
 }
 
-/** Whether names are the same. An empty list is none. */
+/** Whether names are equal. An empty list equals a missing one. */
 function isSame(one: CrdNames, other: CrdNames): boolean {
   const text = ({ plural, singular = '', shortNames = [], kind, listKind = '', categories = [] }: CrdNames): string =>
     JSON.stringify([plural, singular, shortNames, kind, listKind, categories]);

@@ -1,13 +1,13 @@
 /**
  * The documents from which clients learn what a server serves, made once from its definitions:
  *
- *     /api, /apis                    the versions, the groups; or all of it at once, if a client takes an aggregated document
+ *     /api, /apis                    the versions, the groups; or everything, if a client accepts an aggregated document
  *     /apis/<group>                  the versions of a group
  *     /api/v1, /apis/<group>/<v>     the resources of a version: names, verbs, whether they are in namespaces
  *     /version                       of the server
  *     /                              all paths
  *
- * kubectl asks for the aggregated document since 1.26, and for all others before. Upstream: `endpoints/discovery`.
+ * Since 1.26, kubectl asks for the aggregated document; before, it asks for all the others. Upstream: `endpoints/discovery`.
  */
 import { apiVersionOf } from '../../cache/resource-client.ts';
 import { refused } from '../../storage/statuses.ts';
@@ -19,7 +19,7 @@ const FORM = /^v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?$/;
 const STABILITY: readonly (string | undefined)[] = ['alpha', 'beta', undefined];
 
 /**
- * Compares versions of an API, so that the best comes first: `v2`, `v1`, `v2beta1`, `v1alpha1`, and then other words in
+ * Compares versions of an API, so that the preferred one comes first: `v2`, `v1`, `v2beta1`, `v1alpha1`, and then other words in
  * alphabetical order. Upstream: `version.CompareKubeAwareVersionStrings`, in reverse.
  */
 export function compareApiVersions(one: string, other: string): number {
@@ -69,8 +69,8 @@ function singularOf({ singular, kind }: Described): string {
 }
 
 /**
- * Sixty-four bits of a text as hexadecimal digits, which show whether a document has changed. It needs no builtin of Node, and is
- * not a protection against anybody who tries to find two texts with the same digest.
+ * Sixty-four bits of a text as hexadecimal digits, which show whether a document has changed. It needs no builtin of Node. It is
+ * not a cryptographic hash: two texts with the same digest can be found.
  */
 export function digest(text: string): string {
   let [one, other] = [0x811c9dc5, 0x1000193];
@@ -96,7 +96,7 @@ export interface Document {
 
 /** Options of {@link Discovery}. */
 export interface DiscoveryOptions {
-  /** What `/version` says. Default: the release of Kubernetes whose protocol this is, marked as ours. */
+  /** The `gitVersion` that `/version` reports. Default: the release of Kubernetes whose protocol is served, with `+watchmux`. */
   readonly gitVersion?: string | undefined;
   /** Such as `127.0.0.1:8080`. Reported in `/api`; no client is known to use it. */
   readonly serverAddress?: string | undefined;
@@ -104,7 +104,7 @@ export interface DiscoveryOptions {
 
 /** The release of Kubernetes that the tests compare with. */
 const RELEASE = 'v1.37.2+watchmux';
-/** What else a server serves, for the list of its paths. */
+/** Other paths of a server, for the list at `/`. */
 const OTHER_PATHS = ['/healthz', '/livez', '/metrics', '/openapi/v2', '/openapi/v3', '/readyz', '/stats'] as const;
 const JSON_TYPE = 'application/json';
 const AGGREGATED = 'APIGroupDiscoveryList';
@@ -207,7 +207,10 @@ function toResources(resource: Described): object[] {
   return [own, ...parts];
 }
 
-/** While a definition is deleted, its objects can only go, although updates are still taken. Upstream: `DiscoveryController`. */
+/**
+ * While a definition is being deleted, only the verbs that read and delete are listed, although updates are still accepted.
+ * Upstream: `DiscoveryController`.
+ */
 function verbsOf({ main, definition }: Described): readonly Verb[] {
   if (definition === undefined) return main.verbs;
   return definition.terminating ? OF_DEFINITIONS.filter((verb) => !OF_LIVING.test(verb)) : OF_DEFINITIONS;

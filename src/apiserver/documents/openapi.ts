@@ -1,6 +1,6 @@
 /**
- * What a server publishes about itself over HTTP: discovery and OpenAPI. The parts of a definition are made once, so that a change
- * of one of a thousand definitions costs that one.
+ * What a server publishes about itself over HTTP: discovery and OpenAPI. Each definition's parts are made once, so that changing
+ * one of a thousand definitions costs only that one.
  */
 import { apiVersionOf } from '../../cache/resource-client.ts';
 import { isPromise } from '../../watch/abort.ts';
@@ -63,7 +63,7 @@ const query = (name: string, description: string): object => ({
   schema: { type: 'string', uniqueItems: true },
 });
 
-/** With `fieldValidation`, so that kubectl uses it, and does not look for unknown fields itself. */
+/** Includes `fieldValidation`, so that kubectl leaves the search for unknown fields to the server. */
 const OF_WRITES: readonly object[] = [
   query('dryRun', 'All: do everything except the write itself.'),
   query('fieldManager', 'The name of the author of this change.'),
@@ -108,7 +108,7 @@ const LENGTH_DELIMITED = 2;
 
 /** Writes fields one after the other. */
 export class Message {
-  /** Its bytes, once, in parts: a part is written where the whole is, however deep it is. */
+  /** Its bytes, in parts. A nested message is a part, so its bytes are copied only once, however deep it is. */
   readonly #parts: (ArrayLike<number> | Message)[] = [];
   length: number = 0;
 
@@ -127,7 +127,7 @@ export class Message {
     return this.add(head).add(value);
   }
 
-  /** What has been written elsewhere. */
+  /** Adds what has been encoded elsewhere. */
   add(part: ArrayLike<number> | Message): this {
     this.#parts.push(part);
     this.length += part.length;
@@ -159,11 +159,11 @@ function varint(value: number): number[] {
 }
 
 /**
- * OpenAPI v2, for kubectl before 1.24, which reads nothing else, only in protobuf, and creates no object before it has read it.
- * The document has the schemas, by which that kubectl checks what it sends and explains kinds. Of the paths it has only the PATCH
- * of each kind, where kubectl looks for dry runs; kubectl up to 1.26 also looks for `fieldValidation` there.
+ * OpenAPI v2, for kubectl before 1.24, which reads only this, in protobuf, and creates no object without it. The document has the
+ * schemas, with which that kubectl checks what it sends and explains kinds. Its only paths are the PATCH of each kind, where
+ * kubectl looks for dry runs; kubectl up to 1.26 also looks for `fieldValidation` there.
  *
- * A kind without a schema is an object of anything, so that no field of it is unknown.
+ * A kind without a schema is an object that may have any fields, so that none is unknown.
  */
 
 /** The type of the protobuf document, as in answers. */
@@ -180,7 +180,7 @@ interface Part<T> {
   readonly schema: T;
 }
 
-/** Definitions do not change: a definition that is changed is another one. */
+/** Definitions are immutable: a changed definition is a new object. */
 const asText: WeakMap<Documented, Part<string>> = new WeakMap();
 const asBytes: WeakMap<Documented, Part<Uint8Array>> = new WeakMap();
 
@@ -263,14 +263,14 @@ function extension(name: string, value: unknown): Message {
   return new Message().text(1, name).message(2, new Message().text(2, JSON.stringify(value)));
 }
 
-/** What of a schema is the same in v2. Upstream leaves out defaults, too. */
+/** The keywords that mean the same in v2. Upstream leaves out defaults, too. */
 const ALIKE = [
   ...['description', 'title', 'externalDocs', 'example', 'type', 'format', 'pattern', 'enum', 'multipleOf', 'uniqueItems'],
   ...['maximum', 'minimum', 'exclusiveMaximum', 'exclusiveMinimum', 'maxLength', 'minLength', 'maxItems', 'minItems'],
   ...['maxProperties', 'minProperties'],
 ];
 
-/** The part of a schema that v2 supports, as upstream shows it. The rest is left out, and anything is valid there. */
+/** The part of a schema that v2 supports, as upstream shows it. The rest is left out, so anything is valid there. */
 function toV2(schema: JsonSchema): JsonSchema {
   const { $ref, allOf, nullable, properties, items, required, additionalProperties } = schema as Parts;
   // kubectl would find fault with what is not listed.
@@ -285,13 +285,13 @@ function toV2(schema: JsonSchema): JsonSchema {
   for (const name of ALIKE) if (!name.startsWith('exclusive') || schema[name] === true) result[name] = schema[name];
   const isOpen = schema[OPEN] === true;
   const hasMembers = !isOpen && nullable !== true;
-  // A definition that was stored before its schema was checked must not take the document from all others.
+  // A definition that was stored before schemas were checked must not break the document for all others.
   const partOf = (each: unknown): JsonSchema => (isRecord(each) ? toV2(each) : {});
   if (hasMembers && items) result.items = partOf(items);
   if (hasMembers && properties) result.properties = eachOf(properties, partOf);
   if (isRecord(additionalProperties)) result.additionalProperties = toV2(additionalProperties);
   else if (additionalProperties === true) result.additionalProperties = true;
-  // Old kubectl knows neither null, nor an object of anything, nor a list of it, nor two types.
+  // Old kubectl knows neither null, nor objects with any members, nor lists of them, nor two types.
   if (
     nullable ||
     schema['x-kubernetes-int-or-string'] ||
@@ -314,7 +314,7 @@ function eachOf(schemas: Schemas, change: (of: JsonSchema) => JsonSchema): Schem
   return Object.fromEntries(Object.entries(schemas).map(([name, each]) => [name, change(each)]));
 }
 
-/** A schema with what is implied in it: the members of objects within an object, and that a value is a number or a text. */
+/** A schema with its implications spelled out: the members of embedded objects, and that a value is a number or a text. */
 function unfolded(schema: JsonSchema, members: Schemas = OBJECT_MEMBERS): JsonSchema {
   const { properties, items, required = [], additionalProperties, anyOf, allOf } = schema as Parts;
   const [result, isV2]: [Record<string, unknown>, boolean] = [{ ...schema }, members !== OBJECT_MEMBERS];
@@ -386,7 +386,7 @@ interface OpenApiDocument extends Omit<Document, 'body'> {
   readonly body: string | Uint8Array;
 }
 
-/** What changes with a definition, and only then. */
+/** A text that changes whenever the definition does, and only then. */
 const stamps: WeakMap<Documented, string> = new WeakMap();
 
 function stampOf(definition: Documented): string {
@@ -419,7 +419,7 @@ export class OpenApi {
     if (before) this.#keep(before);
   }
 
-  /** What has not changed since the documents before. */
+  /** Keeps what has not changed since the previous documents. */
   #keep(before: OpenApi): void {
     for (const [path, own] of this.#own) {
       const [old, made] = [before.#own.get(path), before.#made.get(`${INDEX}/${path}`)];
@@ -469,7 +469,7 @@ export class OpenApi {
   }
 }
 
-/** What a server has at present. Documents are made for the definitions of the moment, and kept as long as they are the same. */
+/** The current documents of a server. They are made for the current definitions, and kept until these change. */
 export class Documents {
   readonly #resources: () => readonly ResourceInfo[];
   readonly #options: DiscoveryOptions;
@@ -482,7 +482,7 @@ export class Documents {
     this.#options = options;
   }
 
-  /** The document at a path; undefined if there is none. A client whose ETag is current gets only a 304. */
+  /** Answers with the document at a path; undefined if there is none. A client whose ETag is current gets only a 304. */
   answer(segments: readonly string[], request: Pick<WireRequest, 'header'>): Soon<WholeAnswer | undefined> {
     const resources = this.#resources();
     if (resources !== this.#of) {

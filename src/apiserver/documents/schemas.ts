@@ -15,15 +15,15 @@ export const text = (description: string): JsonSchema => ({ description, type: '
 /** The part of a kind that appears in OpenAPI documents. */
 export type DocumentedKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'preserveUnknownFields'>;
 
-/** The same of a resource. */
+/** The same for a resource. */
 export type Documented = DocumentedKind &
   Pick<ResourceDefinition, 'plural' | 'listKind' | 'namespaced'> &
   Pick<Rows, 'subresources'> & {
-    /** Changes with everything else. Default: a digest of it. */
+    /** Changes whenever anything else here does. Default: a digest of it. */
     readonly stamp?: string | undefined;
   };
 
-/** The name of a component: the group in reverse order, as upstream. Groups without a domain are Kubernetes' own. */
+/** The name of a component: the group in reverse order, as upstream. Groups without a domain are treated as Kubernetes' own. */
 export function componentName({ group, version, kind }: { group: string; version: string; kind: string }): string {
   const path = group.includes('.') ? group.split('.').reverse().join('.') : `io.k8s.api.${group || 'core'}`;
   return `${path}.${version}.${kind}`;

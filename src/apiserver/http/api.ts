@@ -1,12 +1,12 @@
 /**
- * A request's way through the server, whichever host it came from.
+ * A request's path through the server, whichever host it came from.
  *
  *     URL --> origin --> preflight --> path --> closing? --> place --> authenticate --> tenant --> verb --> authorize --> verbs --> answer
  *   414 400     403        204       404 400      503         429       401 403 503       429     404 405      403      4xx, 5xx
  *
  * Everything but a watch has a deadline until its answer begins, and everything has a place until its answer has been sent: a
- * long one is sent bit by bit, so that a client that stops reading is noticed. Health is answered to everybody, at any time,
- * without a place.
+ * long one is sent bit by bit, so that a client that stops reading is noticed. Health checks are answered to everybody, at any
+ * time, without a place.
  */
 
 import { Origins } from '../../bridge/hub/admission/refusals.ts';
@@ -54,17 +54,17 @@ interface ApiDeps {
   readonly closing: AbortSignal;
   /** Aborts when the server no longer waits for admitted requests. */
   readonly cut: AbortSignal;
-  /** Pending until it is known whether what is stored can be served. */
+  /** Pending until it is known whether the stored objects can be served. */
   readonly checking: () => Promise<void> | undefined;
   /** Pending until the kinds that were defined at run time are known. */
   readonly loading: () => Promise<void> | undefined;
   /** Answers a path that is not a resource; undefined if it is unknown. */
   readonly other: (path: OtherPath, request: WireRequest) => Soon<WholeAnswer | undefined>;
-  /** Whether a path that is not a resource is answered to everybody. */
+  /** Whether a path that is not a resource is public. */
   readonly isPublic: (path: OtherPath) => boolean;
 }
 
-/** What is counted for a client that left before it was answered. */
+/** How a client that left before it was answered is counted. */
 const LEFT = {
   status: toStatus({ code: 499, reason: 'ClientClosedRequest', message: 'the client has left' }),
   unexpected: false,
@@ -81,11 +81,11 @@ interface Progress {
   path?: string;
   /** What is wrong with the fields of a written object. */
   faults?: FieldFaults;
-  /** What the program's hooks tell the client. */
+  /** The warnings of the program's hooks for the client. */
   readonly warnings: string[];
 }
 
-/** How a request has come, as its host says. */
+/** The scheme of a request, according to its host. */
 function schemeOf({ request }: WireRequest): 'http' | 'https' {
   const { url, socket } = request as { readonly url?: string; readonly socket?: { readonly encrypted?: boolean } };
   return socket?.encrypted || url?.startsWith('https:') ? 'https' : 'http';
@@ -199,7 +199,7 @@ export class Api {
     return this.answerResource({ request, path, query }, progress);
   }
 
-  /** Nobody listens for upgrades. Its client would wait for ever for a WebSocket; the program is told once. */
+  /** Nobody listens for upgrades, so the client would wait for ever for a WebSocket. The program is told once. */
   private unheard(): Error {
     if (!this.hasToldUnheard) {
       this.hasToldUnheard = true;
@@ -247,7 +247,7 @@ export class Api {
     return answer;
   }
 
-  /** An answer that gives back its place when it has been sent. */
+  /** An answer that gives its place back once it has been sent. */
   private held(answer: Answer, { request, place, verb }: { request: WireRequest; place: Place; verb?: Verb }): Answer {
     const accepted = request.header('accept-encoding');
     const sent = compressed(streamed(answer, request.waits ?? false), { accepted, minBytes: this.deps.settings.minGzipBytes });
@@ -295,7 +295,7 @@ export class Api {
     try {
       const { disconnects } = this.watchClients;
       const { info, identity } = await this.admitInTime(deadline, [request, { path, progress, isWatch, place }]);
-      // The hooks may have decided before it was disconnected: it has to come again.
+      // The hooks may have decided before the client was disconnected: it has to come again.
       if (isWatch && disconnects !== this.watchClients.disconnects) throw toError(REVOKED);
       if (isWatch) slot = this.watchClients.add({ client: clientOf(path, { info, identity, progress }), place, deadline });
       const checking = this.deps.checking();
@@ -378,7 +378,7 @@ export class Api {
     return { info, identity };
   }
 
-  /** How long a watch lasts. Random where its client has no say, so that watches that began together do not end together. */
+  /** How long a watch lasts. Random if its client does not say, so that watches that began together do not end together. */
   private drawTimeout(askedMs: number): number {
     const { minRequestTimeoutMs, maxWatchMs, random } = this.deps.settings;
     if (askedMs > 0 && (maxWatchMs === 0 || askedMs <= maxWatchMs)) return askedMs;
@@ -413,8 +413,8 @@ function closeLate(answer: Answer): void {
 const encoder = new TextEncoder();
 
 /**
- * The same answer, but a long one as a stream, so that a client that stops reading is noticed. So is any answer that must wait
- * for earlier ones on its connection, because nobody knows when the client will read those.
+ * The same answer, as a stream if it is long, so that a client that stops reading is noticed, or if it must wait for earlier ones
+ * on its connection, because nobody knows when the client will read those.
  */
 export function streamed(answer: Answer, waits: boolean): Answer {
   if (answer.source !== undefined || answer.body === null || (!waits && answer.body.length <= CHUNK_BYTES)) return answer;
@@ -426,8 +426,8 @@ export function streamed(answer: Answer, waits: boolean): Answer {
 /** Warnings for a client, in the header that kubectl prints. Upstream: `WithWarningRecorder` and `NewWarningHeader`. */
 
 /**
- * The limit of all warnings together. Proxies refuse an answer whose headers exceed their buffer, which may be 4 KiB: a
- * successful write would seem to fail.
+ * The limit for all warnings together. Proxies refuse an answer whose headers exceed their buffer, which may be 4 KiB: a
+ * successful write would then seem to fail.
  */
 const MAX_BYTES = 2_048;
 

@@ -16,7 +16,7 @@ export class Hooks {
     this.settings = settings;
   }
 
-  /** The address that a request counts for: the remote one, unless there is `clientAddress`. */
+  /** The address whose limits a request counts against: that of the connection, unless there is a `clientAddress` hook. */
   addressOf({ request, address }: WireRequest): string {
     return this.asked(() => this.settings.clientAddress?.(request)) ?? address;
   }
@@ -49,7 +49,8 @@ export class Hooks {
     try {
       if ((await authorize(verb, resource, namespace, name, identity)) === true) return;
     } catch (error) {
-      // A refusal is meant for the client. Any other error of ours comes from what the hook has asked, and is not an answer of this server.
+      // A refusal is meant for the client. Any other WatchError comes from a request of the hook, and is not this server's
+      // answer.
       if (!isWatchError(error) || hasCode(error, 401) || hasCode(error, 403)) throw error;
       throw new Error(`authorize failed: ${error.message}`, { cause: error });
     }
@@ -76,8 +77,8 @@ export class Hooks {
 }
 
 /**
- * The clients of all watches over the network, from when they are admitted until their watches have ended: whom to disconnect, and
- * whom to ask about again.
+ * The clients of all watches over the network, from their admission until their watches end: those to disconnect, and those to
+ * authorize again.
  *
  *     admitted --> opening --> open --> ended
  *                     '----------'--- disconnect, reauthorize: ends it, also one that has not begun
@@ -101,7 +102,7 @@ interface WatchAdmission {
   readonly client: WatchClient;
   /** The place that it holds. */
   readonly place: Slot;
-  /** The request's, until its stream has begun. */
+  /** The deadline of the request, until its stream has begun. */
   readonly deadline: Deadline;
 }
 
@@ -136,7 +137,7 @@ class ClientWatch implements Slot {
     else if (leftMs < Number.POSITIVE_INFINITY) session.stopAfter(leftMs);
   }
 
-  /** Ends it: properly, or at once. */
+  /** Ends it: gracefully, or at once. */
   end(how: 'stop' | 'cut'): void {
     this.revoked = how;
     this.opening?.end(toError(REVOKED));
@@ -151,7 +152,7 @@ class ClientWatch implements Slot {
   }
 }
 
-/** How many answers of `authorize` are waited for at the same time. */
+/** How many calls of `authorize` may be pending at the same time. */
 const MAX_ASKING = 100;
 
 export class WatchClients implements TimerMember {
@@ -161,7 +162,7 @@ export class WatchClients implements TimerMember {
   readonly #all: Set<ClientWatch> = new Set();
   /** How often clients have been disconnected. */
   disconnects: number = 0;
-  /** Those about which `authorize` is to be asked next. */
+  /** Those to authorize again next. */
   #due: ClientWatch[] = [];
   #asking: number = 0;
 
@@ -172,7 +173,7 @@ export class WatchClients implements TimerMember {
     this.#timer = authorize && toSharedTimer(reauthorizeMs, clock);
   }
 
-  /** How long something of an identity may last, in ms; Infinity: for ever. */
+  /** How long an identity is still valid, in ms; Infinity if it does not expire. */
   leftMs(identity: unknown): number {
     return expiryOf(identity) - this.#settings.now();
   }
@@ -210,7 +211,7 @@ export class WatchClients implements TimerMember {
     this.#asking--;
   }
 
-  /** Ends a watch unless `authorize` still returns true: its client comes again, and is told. */
+  /** Ends a watch unless `authorize` still returns true: its client comes again, and is refused. */
   async #judge(watch: ClientWatch): Promise<void> {
     const { handshakeTimeoutMs, clock, onError } = this.#settings;
     const { resource, namespace, name, identity } = watch.client;

@@ -14,7 +14,7 @@ export class Deadline {
     this.cancel = clock.schedule(afterMs, () => this.end(late()));
   }
 
-  /** Ends it before its time. */
+  /** Ends it early. */
   end(reason: unknown): void {
     if (this.signal.aborted) return;
     this.abort.abort(reason);
@@ -22,8 +22,8 @@ export class Deadline {
   }
 
   /**
-   * The same promise, but rejected when the signal aborts. `late` is called with a result that comes after that. One at a time, or one
-   * as a part of another.
+   * The same promise, but rejected when the signal aborts. `late` is called with a result that comes after that. Calls may be
+   * nested, but not overlap otherwise.
    */
   during<T>(promise: PromiseLike<T>, late: (value: T) => void = ignore): Promise<T> {
     const { signal } = this;
@@ -51,7 +51,7 @@ export class Deadline {
     });
   }
 
-  /** Leaves no timer behind. The signal no longer aborts, unless `end` is called. */
+  /** Clears the timer. The signal no longer aborts, unless `end` is called. */
   done(): void {
     this.cancel?.();
     this.cancel = undefined;
@@ -62,7 +62,7 @@ export class Deadline {
 function ignore(): void {}
 
 /**
- * The deadlines that one signal ends. There is one listener for all: adding and removing one for each request costs more than the
+ * The deadlines that one signal ends. All share one listener: adding and removing one for each request costs more than the
  * request's JSON.
  */
 export class Deadlines {

@@ -1,7 +1,7 @@
 /**
- * The wire form of the events of one kind. An event's bytes are spliced from those of its object, once in a turn for any number
- * of watchers; watchers that read the same batch share the bytes of the whole batch. They are not kept in addition to the
- * object's: a window of events would be twice as large.
+ * The wire form of the events of one kind. An event's bytes are spliced from those of its object, once per turn for any number of
+ * watchers; watchers that read the same batch share the bytes of the whole batch. They are not kept besides the object's: a
+ * window of events would be twice as large.
  *
  *     object ---> encoded(object) ----.
  *                                     v
@@ -25,7 +25,7 @@ import type { SeenKind } from '../subresources.ts';
 
 /** Makes the wire form of events, for one stream or for several. */
 export interface EventEncoder {
-  /** Before a slice from there: makes in pieces what takes long of its first event. Undefined: nothing does, or it is there. */
+  /** Await this before `slice` with the same `from`: encodes a large first event in pieces. Undefined: nothing to await. */
   prepare(batch: readonly StorageEvent<KubernetesObject>[], from: number, pace: Pace): Promise<void> | undefined;
   /** The bytes of some events of a batch, from `from` on. */
   slice(batch: readonly StorageEvent<KubernetesObject>[], from: number, form: Form): Slice;
@@ -39,17 +39,17 @@ export interface Presentation {
   readonly watchContentType?: string;
   /** Makes the body of an answer that is one object. */
   readonly writing: (kind: SeenKind, object: KubernetesObject) => Work<Uint8Array>;
-  /** Does in pieces what takes long before a list is shown. */
+  /** Does in pieces the slow work that a list needs before it is shown. */
   readonly prepareList?: (info: ResourceInfo, list: List<KubernetesObject>) => Work<void>;
-  /** The body of an answer that is a list, in pieces. They are taken one after the other, as long as there is room for them. */
+  /** The body of an answer that is a list, in pieces, which are taken one by one as there is room for them. */
   list(info: ResourceInfo, list: List<KubernetesObject>): Iterable<Uint8Array>;
   /** The events of one stream. */
   events(info: ResourceInfo): EventEncoder;
 }
 
-/** What has been made of a batch so far. */
+/** What has been encoded of a batch so far. */
 interface Made {
-  /** The last slice that was asked for: five hundred watchers in step ask for the same one. */
+  /** The last slice that was asked for: watchers that keep pace all ask for the same one. */
   last: Slice | undefined;
   lastForm: Form | undefined;
   lastFrom: number;
@@ -60,7 +60,7 @@ interface Made {
 /** How events look on the wire. */
 export interface EventWire {
   readonly object: (type: ChangeType, object: KubernetesObject) => Envelope;
-  /** Makes the bytes of an object that {@link object} uses; undefined: they are there. */
+  /** Makes the bytes of an object for {@link object}; undefined if they exist. */
   readonly making: (object: KubernetesObject) => Work<unknown> | undefined;
   readonly bookmark: (event: BookmarkEvent, info: Pick<ResourceInfo, 'apiVersion' | 'kind'>) => Envelope;
   readonly error: (event: { readonly type: 'ERROR'; readonly object: object }) => Envelope;
@@ -70,7 +70,7 @@ export interface EventWire {
 
 type Show = (object: KubernetesObject) => Work<KubernetesObject>;
 
-/** Whether this is a change of an object whose JSON takes long. */
+/** Whether this is a change of an object that takes long to encode. */
 export function isLargeChange(event: StorageEvent<KubernetesObject> | undefined): event is ChangeEvent<KubernetesObject> {
   return event !== undefined && event.type !== 'BOOKMARK' && event.type !== 'ERROR' && isLarge(event.object);
 }
@@ -81,7 +81,7 @@ export class PlainEvents implements EventEncoder {
   private readonly wire: EventWire;
   private readonly show: Show | undefined;
   private readonly batches: WeakMap<object, Made> = new WeakMap();
-  /** What was made in this turn, for watchers of other selections. */
+  /** The envelopes made in this turn, for watchers with other selectors. */
   private readonly envelopes: Map<StorageEvent<KubernetesObject>, Envelope> = new Map();
   /** Large objects whose bytes are being made, for all streams. */
   private readonly making: Map<KubernetesObject, Promise<void>> = new Map();
@@ -147,7 +147,7 @@ export class PlainEvents implements EventEncoder {
 interface SliceTerms {
   readonly form: Form;
   readonly toEnvelope: (event: StorageEvent<KubernetesObject>) => Envelope;
-  /** Whether it takes long to show an object: because it is stored in another version, or shown in another form. */
+  /** Whether objects take long to show, because they are stored in another version or shown in another form. */
   readonly isSlow: boolean;
 }
 
@@ -179,7 +179,7 @@ const heads: Map<string, Uint8Array> = new Map();
 function objectEnvelope(type: ChangeType, object: KubernetesObject): Envelope {
   const head = remembered(heads, type, () => encoder.encode(`{"type":"${type}","object":`));
   const bytes = encoded(object);
-  // Of Node's pool: a thousand buffers of their own, for one slice, are 50 ms of allocation and collection.
+  // From Node's pool: a thousand separate buffers for one slice would cost 50 ms of allocation and collection.
   const whole = Buffer.allocUnsafe(head.length + bytes.length + 1);
   whole.set(head);
   whole.set(bytes, head.length);
@@ -196,7 +196,7 @@ function bookmarkEnvelope({ object }: BookmarkEvent, { apiVersion, kind }: Pick<
   return new Envelope({ type: 'BOOKMARK', object: told }, { sequence: 0, id: metadata.resourceVersion });
 }
 
-/** An ERROR: nothing comes after it. */
+/** An ERROR, the last event of a stream. */
 function errorEnvelope(event: { readonly type: 'ERROR'; readonly object: object }): Envelope {
   return new Envelope(event, { sequence: 0 });
 }
@@ -218,14 +218,14 @@ function remembered<K, V>(map: Map<K, V>, key: K, make: () => V): V {
 
 /**
  * The positions that a watch over Server-Sent Events sends. Its client reconnects by itself and resumes after the last `id:`, so
- * there is no id after which something would be missed:
+ * an id is sent only where nothing would be missed:
  *
- *     state:      ADDED ADDED ADDED          in the order of keys: each has a version, but what follows it is older or newer. No ids
+ *     state:      ADDED ADDED ADDED          in the order of keys, not of versions: no ids
  *     its end:    BOOKMARK                   id: the version of the state
  *     afterwards: ADDED MODIFIED DELETED     id: the version of each
  *     too old:    ERROR 410                  id: empty, so that the next attempt has no version and starts over
  *
- * A client that has not asked for BOOKMARKs still gets their ids, in messages that a page does not see.
+ * A client that has not asked for BOOKMARKs still gets their ids, in messages without data, which a page does not see.
  */
 
 type Batch = readonly StorageEvent<KubernetesObject>[];

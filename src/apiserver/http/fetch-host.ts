@@ -1,4 +1,4 @@
-/** The server on hosts that pass a `Request` and take a `Response`: Deno, Bun, Hono. */
+/** The server on hosts that pass a `Request` and expect a `Response`: Deno, Bun, Hono. */
 
 import { endWith, FetchSink } from '../../bridge/transport/fetch-sink.ts';
 import {
@@ -59,7 +59,7 @@ export async function serveFetch(deps: HostDeps, request: Request, via: unknown)
   return new Response(stream(deps, request, answer), { status: code, headers });
 }
 
-/** On Node, a connection with a watch carries nothing else. Returns false if it has been closed because it did. */
+/** On Node, a connection with a watch carries nothing else. Returns false if the connection was closed because it did. */
 function claims({ sessions, cutEarly }: HostDeps, { url }: Request, { incoming, outgoing }: Host): boolean {
   if (typeof incoming?.socket?.destroy !== 'function' || typeof outgoing?.on !== 'function') return true;
   guardAnswer(outgoing, sessions.stalls);

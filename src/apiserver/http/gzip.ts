@@ -1,5 +1,5 @@
 /**
- * Long answers, compressed for clients that ask for it. zlib works beside the event loop, and no faster than the client reads: the
+ * Long answers, compressed for clients that ask for it. zlib runs off the event loop, and no faster than the client reads: the
  * next part of a list is made when there is room for it.
  *
  *     list --chunk--> gzip --chunk--> session --> client
@@ -14,15 +14,15 @@ import type { Answer } from './wire.ts';
 /** As upstream: a list of objects shrinks nearly as much as at higher levels, in a fraction of the time. */
 const LEVEL = 1;
 
-/** What decides whether an answer is compressed. */
+/** Decides whether an answer is compressed. */
 interface Asked {
   /** The header `Accept-Encoding`. */
   readonly accepted: string | undefined;
-  /** The shortest answer that is compressed; 0: none is. */
+  /** The size of the shortest answer that is compressed; 0: none is. */
   readonly minBytes: number;
 }
 
-/** The answer, compressed if it is long and its client takes that. Watches never are: each event would wait for the next. */
+/** The answer, compressed if it is long and its client accepts that. Watches never are: each event would wait for the next. */
 export function compressed(answer: Answer, { accepted, minBytes }: Asked): Answer {
   const { source } = answer;
   if (source === undefined || answer.isWatch || minBytes === 0 || (source.atLeast ?? 0) < minBytes) return answer;
@@ -46,7 +46,7 @@ class GzipSource implements Source {
 
   constructor(source: Source) {
     this.source = source;
-    // A failure of the source is one of the reader.
+    // If the source fails, so does the reader.
     pipeline(reading(source), this.gzip, () => {});
     this.chunks = this.gzip[Symbol.asyncIterator]();
   }

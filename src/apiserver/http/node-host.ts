@@ -23,7 +23,7 @@ import { type Answer, isWebSocket, Presence, type StreamAnswer, type WholeAnswer
 export interface HostDeps {
   readonly answer: (request: WireRequest) => Promise<Answer>;
   readonly sessions: Pick<Sessions, 'begin' | 'stalls'>;
-  /** {@link Sessions.cutEarly}. Not a closure of a request, which would keep alive all that the request has made. */
+  /** {@link Sessions.cutEarly}. Not a closure of a request, which would keep alive everything that the request has made. */
   readonly cutEarly: () => void;
   readonly maxBufferedBytes: number;
   readonly clock: Clock;
@@ -40,7 +40,7 @@ export function tooLarge(maxBytes: number): Error {
   return refused(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${maxBytes}`);
 }
 
-/** The longest message that a WebSocket client may send, in bytes. Messages from clients have no meaning. */
+/** The longest message that a WebSocket client may send, in bytes. Clients' messages are ignored. */
 export const MAX_INBOUND_BYTES = 1_024;
 
 /** Requests of one connection that may wait for answers to earlier ones, as in `watchmux pipe`. Hardly any client pipelines. */
@@ -48,7 +48,7 @@ const MAX_PIPELINED = 8;
 
 /** How long a connection is silent before the operating system probes the other end. */
 const KEEP_ALIVE_MS = 60_000;
-/** The part of a list that may wait in the process, in bytes: a list is made while it is sent. */
+/** The part of a list that may be buffered, in bytes: a list is made while it is sent. */
 const LIST_BUFFERED_BYTES = 262_144;
 
 /** A request of node:http, and whether its body is being read. */
@@ -206,7 +206,7 @@ function isOneTooMany(socket: IncomingMessage['socket'], response: ServerRespons
 /** Answers one request. */
 export async function serveNode(deps: HostDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { socket } = request;
-  // Node continues to parse what it has read, though the connection is closed.
+  // Node continues to parse what it has read, even if the connection is closed.
   if (socket.destroyed && isPipelined(response)) return;
   const watches = mayWatch(request.url ?? '');
   // A request after a watch on the same connection would wait for ever.
@@ -218,7 +218,7 @@ export async function serveNode(deps: HostDeps, request: IncomingMessage, respon
   if (watches) claimConnection(response, deps.cutEarly);
   const client = new Presence();
   const forget = onGone(request, response, () => client.leave());
-  // Slow middleware may pass on a request that has already closed, which is not signalled again: a body would never end.
+  // Slow middleware may pass on a request that has closed, which is not signalled again: reading its body would never end.
   if (isOver(request, response)) client.leave();
   const asked = new NodeRequest(request, client, response);
   const answer = await deps.answer(asked);

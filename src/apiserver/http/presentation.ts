@@ -36,7 +36,7 @@ import { yamlOf } from './yaml-writer.ts';
 const utf8 = new TextEncoder();
 const toBytes = (value: unknown): Uint8Array => utf8.encode(JSON.stringify(value));
 
-/** The same in pieces. */
+/** The bytes of a value, in pieces. */
 function* writingBytes(value: unknown): Work<Uint8Array> {
   return utf8.encode(yield* stringifying(value));
 }
@@ -70,7 +70,7 @@ function tables({ now, ...rest }: TableTerms): Presentation {
   };
 }
 
-/** Objects without their content. Upstream: `asPartialObjectMetadata`. */
+/** Objects reduced to their metadata. Upstream: `asPartialObjectMetadata`. */
 function partials(version: MetaVersion): Presentation {
   return {
     headers: JSON_HEADERS,
@@ -86,7 +86,7 @@ function partials(version: MetaVersion): Presentation {
 /** The events of one stream, each with the projection of its object. An ERROR stays as it is. */
 function projected(info: ResourceInfo, project: (object: KubernetesObject, type: string) => object): EventEncoder {
   const show = showing(info);
-  /** What is sent next, if it is large: nothing keeps it any longer, as each stream would have its own. */
+  /** The next event, if it is large. It is kept no longer than that, as each stream would have its own. */
   let prepared: { readonly event: object; readonly envelope: Envelope } | undefined;
   function* making(event: StorageEvent<KubernetesObject>): Work<Envelope> {
     const { type, object } = event;
@@ -142,11 +142,11 @@ function toListMeta({ resourceVersion, continue: next, remainingItemCount }: Lis
 
 /** How objects are shown to a client: as they are, or in another form, such as a table. */
 
-/** What a request asks for, besides the clauses of its `Accept`: the parameters of its URL. */
+/** What a request asks for besides the clauses of its `Accept`: the parameters of its URL, and what is shown. */
 interface PresentationRequest {
   readonly query: URLSearchParams;
   readonly subject: Subject;
-  /** The kind that is shown; undefined: one that is shown in JSON only. */
+  /** The kind that is shown; undefined for kinds that are available only as JSON. */
   readonly kind?: SeenKind | undefined;
   /** The time of day, for ages. */
   readonly now: () => number;
@@ -164,7 +164,7 @@ const plainEvents: WeakMap<ResourceInfo, PlainEvents> = new WeakMap();
 /** Objects as they are stored. */
 export const PLAIN: Presentation = {
   headers: JSON_HEADERS,
-  // What is not stored has no JSON yet.
+  // An object that is not stored has not been encoded yet.
   writing: (_, object) => encoding(object, true),
   *list(info, { items, ...more }) {
     yield utf8.encode(listHead(info.listKind, info.apiVersion, more));
@@ -186,7 +186,7 @@ export const PLAIN: Presentation = {
   },
 };
 
-/** Work whose pauses are empty pieces. */
+/** Runs work, and yields an empty piece at each of its pauses. */
 function* paused<R>(work: Work<R>): Generator<Uint8Array, R> {
   for (;;) {
     const { done, value } = work.next();
@@ -195,7 +195,7 @@ function* paused<R>(work: Work<R>): Generator<Uint8Array, R> {
   }
 }
 
-/** What the items of built-in lists do not say: what they are. */
+/** The `apiVersion` and `kind`, which items of built-in lists omit. */
 function startOf({ apiVersion, kind }: ResourceInfo): Uint8Array {
   const text = `${JSON.stringify({ apiVersion, kind }).slice(0, -1)},`;
   const known = starts.get(text) ?? utf8.encode(text);
@@ -224,7 +224,7 @@ const YAML: Presentation = {
   events: PLAIN.events,
 };
 
-/** What is made in pieces, and nothing where others may have their turn before it is made. */
+/** Yields the result of work, and an empty piece wherever others may have their turn first. */
 function* pausing(work: Work<Uint8Array>): Generator<Uint8Array> {
   let step = work.next();
   for (; !step.done; step = work.next()) yield NOTHING;

@@ -1,6 +1,6 @@
 /**
- * Built-in kinds in protobuf, for clients that prefer it, as client-go's typed ones do. An object's message is made once, as its JSON is:
- * lists and watches put heads before the same bytes.
+ * Built-in kinds in protobuf, for clients that prefer it, as client-go's typed ones do. An object is encoded once, as for JSON:
+ * lists and watches put headers before the same bytes.
  *
  *     k8s\0 type | length | message | tail                       an object
  *     k8s\0 type | length | metadata, [length, message]... | tail a list
@@ -23,7 +23,7 @@ import { JSON_HEADERS } from './wire.ts';
 const encoder = new TextEncoder();
 const made: WeakMap<object, Uint8Array> = new WeakMap();
 
-/** Makes the message of an object, unless it is there. */
+/** Encodes an object, unless that has been done. */
 function* preparing(kind: NamedKind, object: object): Work<Uint8Array> {
   let bytes = made.get(object);
   if (bytes === undefined) {

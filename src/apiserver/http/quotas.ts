@@ -4,8 +4,8 @@
  *     request --> a place: in all? of its address? --> who is it? --> of its tenant? --> a write? of its tenant's per second?
  *                              429                                        429                        429
  *
- * A place is held until the answer has been sent. Addresses of IPv6 count by their networks: see `networkOf`. The empty name is nobody: it counts only towards the total. The processor is
- * divided by the same names: see `FairQueue`.
+ * A place is held until the answer has been sent. IPv6 addresses count by network: see `networkOf`. An empty name counts only
+ * towards the total. CPU time is shared out by the same names: see `FairQueue`.
  */
 import { ConnectionSlots, networkOf } from '../../bridge/hub/admission/connection-slots.ts';
 import type { CutReason } from '../../bridge/hub/connection.ts';
@@ -16,7 +16,7 @@ import type { Settings } from '../options.ts';
 import { splitTarget, type Verb } from '../request/path.ts';
 import type { Slot } from './wire.ts';
 
-/** How many large bodies are worked on at a time for one tenant at one address. */
+/** How many large bodies are processed at a time for one tenant at one address. */
 const MAX_AT_ONCE = 2;
 
 /** Those of one tenant at one address. */
@@ -26,13 +26,15 @@ class Line {
 }
 
 /**
- * Lets only a few large bodies of one client become objects at a time. The others wait as bytes: twenty bodies of megabytes that are
- * parsed, copied and checked in turns would all be alive together, and nobody can be served while such garbage is collected.
+ * Lets only a few large bodies of one client be processed at a time. The others wait as bytes: if twenty bodies of megabytes were
+ * parsed, copied and checked in turns, all would be in memory together, and collecting such garbage would block everybody.
  */
 export class Heavy {
   private readonly lines: Map<string, Line> = new Map();
 
-  /** Resolves when the next one may begin; undefined: now. Rejects with the signal's reason. Call `leave` once for each that began. */
+  /**
+   * Resolves when one more may begin; undefined: now. Rejects with the signal's reason. Call `leave` once for each that began.
+   */
   enter(whose: OnBehalf, signal: AbortSignal): Promise<void> | undefined {
     const key = keyOf(whose);
     const line = this.lines.get(key) ?? new Line();
@@ -75,7 +77,7 @@ const PART_MS = 1_000 / PARTS;
 
 /**
  * Counts by key in tenths of a second. This tenth and the ten before it cover any second that ends now, so no second has more
- * than allowed; a caller that asks all the time gets at least nine tenths of that. It needs no timer, and forgets keys that have
+ * than allowed; a caller that asks continuously gets at least nine tenths of that. It needs no timer, and forgets keys that have
  * been quiet for that long.
  *
  *     | 0 | 3 | 0 | 0 | 1 | 0 | 2 | 0 | 0 | 0 | 1 |
@@ -105,7 +107,7 @@ export class Rates {
   }
 
   private turn(nowMs: number): void {
-    // Clocks exist that go back.
+    // Some clocks go backwards.
     this.beganMs = Math.min(this.beganMs, nowMs);
     const passed = Math.floor((nowMs - this.beganMs) / PART_MS);
     if (passed < 1) return;
@@ -134,10 +136,10 @@ interface Places {
   readonly tenants: ConnectionSlots;
   readonly limits: { readonly max: number; readonly perAddress: number; readonly perTenant: number };
   readonly settings: Pick<Settings, 'clock' | 'onCut'>;
-  /** Whose work goes on. */
+  /** Divides CPU time among clients. */
   readonly queue: FairQueue;
   readonly heavy: Heavy;
-  /** Throws 429 for a limit. */
+  /** Throws 429 because a limit was reached. */
   readonly refuse: (reason: QuotaReason, message: string) => never;
 }
 
@@ -148,8 +150,8 @@ interface Asked {
 }
 
 /**
- * The place of one request, and of its stream: it reports to the application when the stream's client was cut. It has no closure
- * and no list: a server may have ten thousand. The work for the request takes its turn by the names that the place counts for.
+ * The place of one request, and of its stream: it tells the application if the stream's client was cut. It has no closure and no
+ * list, because a server may have ten thousand. The request's work is queued under the names that the place counts against.
  */
 export class Place implements Slot, Pace, OnBehalf {
   private readonly places: Places;
@@ -159,9 +161,9 @@ export class Place implements Slot, Pace, OnBehalf {
   /** Empty: there is none, or it is not known yet. */
   tenant: string = '';
   private isOver: boolean = false;
-  /** It has a large body, which is worked on. */
+  /** Whether it has a large body, which is being processed. */
   private isHeavy: boolean = false;
-  /** For a stream: what was asked for, and when its answer began. */
+  /** For a stream: its URL, verb, and when its answer began. */
   private target: string | undefined = undefined;
   private verb: Verb | undefined = undefined;
   private begunMs: number = 0;
@@ -177,9 +179,9 @@ export class Place implements Slot, Pace, OnBehalf {
     this.from = address;
   }
 
-  /** Also counts against a tenant. Throws 429 if it has no more room. */
+  /** Also counts against a tenant. Throws 429 if the tenant has reached its limit. */
   join(tenant: string): void {
-    // A client that was identified too late no longer holds a place.
+    // A client that took too long to be identified no longer holds a place.
     if (this.isOver || tenant === '') return;
     const { kind, tenants, limits, refuse } = this.places;
     if (tenants.take(tenant)) refuse('tenant', `${limits.perTenant} ${MEANT[kind]} for this tenant`);
@@ -207,13 +209,13 @@ export class Place implements Slot, Pace, OnBehalf {
     return undefined;
   }
 
-  /** Its large body, if there is one, has been worked on. */
+  /** Its large body, if it has one, has been processed. */
   lighten(): void {
     if (this.isHeavy) this.places.heavy.leave(this);
     this.isHeavy = false;
   }
 
-  /** From now on it is the place of a stream. */
+  /** Becomes the place of a stream. */
   hold({ target, verb }: Asked): this {
     this.target = target;
     this.verb = verb;
@@ -222,7 +224,7 @@ export class Place implements Slot, Pace, OnBehalf {
     return this;
   }
 
-  /** Gives everything back. Only the first call counts. */
+  /** Gives everything back. Only the first call has an effect. */
   release(reason?: CutReason): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -241,7 +243,7 @@ const RETRY_SECONDS = 1;
 export class Quotas {
   private readonly kinds: Readonly<Record<PlaceKind, Places>>;
   private readonly writes: Rates;
-  /** Shared by all requests: they work on one processor. */
+  /** Shared by all requests, which run on one thread. */
   private readonly queue: FairQueue;
   private readonly heavy: Heavy = new Heavy();
   private readonly settings: Settings;

@@ -1,6 +1,6 @@
 /**
- * Joins what is sent to a watcher in one turn of the event loop. A single change is sent at once; those that follow in the same
- * turn, such as the writes of many clients, are one batch and one write to each connection.
+ * Joins what is sent to a watcher within one turn of the event loop. A single change is sent at once; those that follow in the
+ * same turn, such as the writes of many clients, are one batch and one write to each connection.
  *
  *     change --> write --> [ change, change, change ] --> next turn: one write --> [ ... ] --> next turn
  */
@@ -43,8 +43,8 @@ export class Turns {
  *                         ^                 |
  *                         '--- relieved ----'      while the sink has no room, the source is not read
  *
- * It ends once: when the source is exhausted, its time is over, the server shuts down, or the client has left or stopped reading
- * for too long. After that the source is closed, no timer runs, and the sink is no longer called.
+ * It ends once: when the source is exhausted, its time is up, the server shuts down, or the client has left or has stopped
+ * reading for too long. Then the source is closed, no timer runs, and the sink is no longer called.
  */
 
 /** What all sessions share. */
@@ -65,15 +65,15 @@ interface SessionOptions {
 }
 
 /**
- * One client. Created when its headers have been sent. A server may have ten thousand idle ones, so it has no closure, timer or
- * list, and keeps only what it needs of the answer.
+ * One client. Created when the headers have been sent. A server may have ten thousand idle ones, so it has no closure, timer or
+ * list, and keeps only the parts of the answer that it needs.
  */
 export class Session implements Served, Waits, HeapNode, Listener {
   readonly source: Source;
   readonly isWatch: boolean;
   /** The resource of a watch. */
   readonly resource: string | undefined;
-  /** The bytes that the network has not taken yet. */
+  /** The bytes that the network has not accepted yet. */
   readonly outbound: Outbound;
   /** Released when the session has ended. */
   readonly slot: Slot | undefined;
@@ -118,12 +118,12 @@ export class Session implements Served, Waits, HeapNode, Listener {
     this.run();
   }
 
-  /** Ends it properly after a delay, or at its own time if that is earlier. */
+  /** Ends it gracefully after a delay, or at its own time if that is earlier. */
   stopAfter(delayMs: number): void {
     if (!this.over && !this.ended) this.host.ends.within(this, delayMs);
   }
 
-  /** Ends it properly, between two events. A client that resumes after the last event gets what was not sent. */
+  /** Ends it gracefully, between two events. A client that resumes after the last event gets what was not sent. */
   stop(): void {
     if (this.over || this.ended) return;
     this.release();
@@ -232,7 +232,7 @@ export class Session implements Served, Waits, HeapNode, Listener {
     }
   }
 
-  /** Cuts only this client if its sink or its source throws. */
+  /** If its sink or source throws, cuts this client and no other. */
   private guarded(act: () => void): void {
     try {
       act();
@@ -274,9 +274,9 @@ export class Sessions implements SessionHost, TimerMember {
   readonly onError: (error: unknown) => void;
   private readonly counts: ApiCounts;
   private readonly random: () => number;
-  /** For those that take nothing of what is sent to them. */
+  /** Finds clients that read nothing of what is sent to them. */
   readonly stalls: SharedTimer | undefined;
-  /** Guards of sessions with waiting bytes. */
+  /** The guards of sessions with waiting bytes. */
   private readonly guards: Map<Session, StallGuard> = new Map();
   private readonly open: Set<Session> = new Set();
   private whenEmpty: (() => void)[] = [];
@@ -308,8 +308,8 @@ export class Sessions implements SessionHost, TimerMember {
   }
 
   /**
-   * Ends all watches properly, and later ones at once. They end at random times within `spreadMs`, but at least a thousand per
-   * second: their clients come back, to this server or another one. Other responses are sent to their end.
+   * Ends all watches gracefully, and later ones at once. They end at random times within `spreadMs`, but at least a thousand per
+   * second: their clients come back, to this server or another one. Other responses are sent to the end.
    */
   stop(spreadMs: number = 0): void {
     this.isStopped = true;
@@ -322,7 +322,7 @@ export class Sessions implements SessionHost, TimerMember {
     }
   }
 
-  /** A connection was closed because of a request that came too early on it. */
+  /** Called when a connection was closed because a request came too early on it. */
   cutEarly(): void {
     this.counts.limited('pipelined');
   }
@@ -333,7 +333,7 @@ export class Sessions implements SessionHost, TimerMember {
     for (const session of [...this.open]) session.cut('disconnected');
   }
 
-  /** What open sessions have been sent so far. It is added to `counts` when they end. */
+  /** What open sessions have been sent so far. It is added to `counts` as they end. */
   get sent(): { readonly events: number; readonly bytes: number } {
     let [events, bytes] = [0, 0];
     for (const { source, sentBytes } of this.open) {
@@ -356,7 +356,7 @@ export class Sessions implements SessionHost, TimerMember {
     return all;
   }
 
-  /** Resolves when nothing is sent any more. */
+  /** Resolves when nothing is being sent any more. */
   drained(): Promise<void> {
     if (this.open.size === 0) return Promise.resolve();
     return new Promise((resolve) => void this.whenEmpty.push(resolve));

@@ -8,28 +8,28 @@ import { isListening, type Listener, type ListeningWatch, type Watch, type Watch
 import { statusOf } from '../api-status.ts';
 import { type EventEncoder, isLargeChange } from './event-encoder.ts';
 
-/** There is nothing now. The reader is called when there may be something. */
+/** There is nothing yet. The reader is called when there may be something. */
 export const LATER: unique symbol = Symbol('later');
 
 /** The content of a response. Read by a session, which asks for more only if there is room. */
 export interface Source {
   /**
-   * The next bytes; undefined at the end. If there are none now: a promise, or LATER, after which `reader` is called once. Not called
-   * while either is pending.
+   * The next bytes; undefined at the end. If there are none yet: a promise, or LATER, after which `reader` is called once. Do not
+   * call it while either is pending.
    */
   next(form: Form, reader: Listener): Uint8Array | undefined | Promise<Uint8Array | undefined> | typeof LATER;
   /** Whether events that arrive until the next turn form one batch: a session that has just written then waits for that turn. */
   readonly joins: boolean;
   /** The position at which it starts, for clients that resume from there; undefined: they start over. */
   readonly version?: string | undefined;
-  /** Bytes that are known to come, of an answer that ends. */
+  /** The least number of bytes still to come, of an answer that ends. */
   readonly atLeast?: number | undefined;
-  /** Of a watch: the events that were sent, and those that wait until there is room for them. */
+  /** Of a watch: the number of events sent, and of those that wait for room. */
   readonly sent?: number;
   readonly waiting?: number;
   /** Whether it ended with 410 after it had begun: its client was too slow, or the storage has lost the past. */
   readonly isExpired?: boolean;
-  /** Releases everything. A pending promise settles, or is harmless. */
+  /** Releases everything. A pending promise settles, or is ignored. */
   close(): void;
 }
 
@@ -38,9 +38,9 @@ type StorageEvents = readonly StorageEvent<KubernetesObject>[];
 const NOTHING: StorageEvents = [];
 
 /**
- * The events of a watch: all that are there at once, in slices.
+ * The events of a watch: all that are available at a time, in slices.
  *
- *     nothing there: wait --event--> sent within the turn --> the next turn: all that have come meanwhile, in one slice --> wait
+ *     nothing there: wait --event--> sent within the turn --> the next turn: all that have come since, in one slice --> wait
  *
  * A watch of a collection calls a listener.
  */
@@ -49,9 +49,9 @@ export class WatchSource implements Source {
   private readonly watch: Watch<StorageEvent<KubernetesObject>>;
   private readonly encoder: EventEncoder;
   private readonly onError: (error: unknown) => void;
-  /** For what is left of a long batch: the state, or what its client has missed. */
+  /** For the rest of a long batch: the state, or what its client has missed. */
   private readonly pace: Pace | undefined;
-  /** Created at the first read of a watch that takes no listener. */
+  /** Created at the first read of a watch that does not accept a listener. */
   private batches: WatchBatches<StorageEvent<KubernetesObject>> | undefined = undefined;
   private batch: StorageEvents = NOTHING;
   private from: number = 0;
@@ -78,7 +78,7 @@ export class WatchSource implements Source {
   next(form: Form, reader: Listener): ReturnType<Source['next']> {
     if (this.failed) return undefined;
     if (this.from < this.batch.length) return this.inTurn(form);
-    // Sent events are not kept while there are no new ones.
+    // Do not keep sent events in memory until new ones arrive.
     this.batch = NOTHING;
     this.from = 0;
     return isListening(this.watch) ? this.nextOf(this.watch, form, reader) : this.waited(form);
@@ -141,7 +141,7 @@ export class WatchSource implements Source {
     }
   }
 
-  /** The client gets the error: a watch that just ended would look as if nothing had been missed. */
+  /** Sends the error to the client: if the watch merely ended, it would look as if nothing had been missed. */
   private fail(error: unknown, form: Form): Uint8Array {
     this.failed = true;
     const { status, unexpected } = statusOf(error);
@@ -157,10 +157,10 @@ const CHUNK_PIECES = 1_024;
 
 /** How the pieces of an answer are sent. */
 interface PiecesTerms {
-  /** Each chunk is made in its turn. Without it, the pieces are there already. */
+  /** Each chunk is made in its turn. Omitted if the pieces exist already. */
   readonly pace?: Pace | undefined;
   readonly now?: () => number;
-  /** Chunks that are there, and come first. */
+  /** Chunks that exist already, and come first. */
   readonly ahead?: readonly Uint8Array[];
 }
 
@@ -185,7 +185,7 @@ export class PiecesSource implements Source {
     return this.ahead.reduce((sum, { length }) => sum + length, 0);
   }
 
-  /** All of it, if it is short; undefined if it is long: it may be longer than a string can be. */
+  /** All bytes, if there are few; undefined for a long answer, which may exceed the longest string. */
   async whole(): Promise<Uint8Array | undefined> {
     const { ahead } = this;
     while (ahead.length < 2 || this.atLeast < CHUNK_BYTES) {
@@ -205,7 +205,7 @@ export class PiecesSource implements Source {
     return turn ? turn.then(() => this.chunk()) : this.chunk();
   }
 
-  /** The next chunk: an empty one if making a piece takes long. A piece that is larger than a chunk, or that takes longer to make, comes alone. */
+  /** The next chunk; empty if a piece takes long to make. A piece that is larger, or takes longer, than a chunk comes alone. */
   private chunk(): Uint8Array | undefined {
     const parts: Uint8Array[] = [];
     let [bytes, isPausing] = [0, false];

@@ -67,11 +67,11 @@ interface TableOptions {
   readonly includeObject?: IncludeObject | undefined;
   /** Default `v1`. */
   readonly version?: MetaVersion | undefined;
-  /** That of the list. Default: the version of the only object. */
+  /** The list's metadata. Default: the version of the only object. */
   readonly metadata?: ListMeta | undefined;
   /** Called with the failure of a column, once for each column. */
   readonly onError?: ((error: unknown) => void) | undefined;
-  /** Whether to name the columns. Default true; false for all events of a watch but the first. */
+  /** Whether to include the columns. Default true; false for all events of a watch but the first. */
   readonly columns?: boolean | undefined;
 }
 
@@ -103,7 +103,7 @@ export function toTable(definition: Columns, objects: readonly KubernetesObject[
 export function toBookmarkTable(definition: Columns, bookmark: KubernetesObject, options: TableOptions): Table {
   const table = toTable(definition, [], { ...options, metadata: { resourceVersion: bookmark.metadata?.resourceVersion } });
   const cells = toColumns(definition).map((_, at) => (at === 0 ? '' : null));
-  // Even a client that wants no objects gets this one: it says where the initial events end.
+  // Sent even to a client that wants no objects: it says where the initial events end.
   return { ...table, rows: [{ cells, object: toPartial(bookmark, options.version) }] };
 }
 
@@ -115,7 +115,7 @@ function toColumns(definition: Columns): TableColumn[] {
   return hasName(definition) ? columns : [NAME, ...columns];
 }
 
-/** Whether the kind has a column for names itself, as events do, whose names nobody reads. */
+/** Whether the kind has its own column for names, as events do, whose names nobody reads. */
 const hasName = (definition: Columns): boolean => columnsOf(definition).some(({ format }) => format === NAME.format);
 
 /** The row of one object. */
@@ -163,7 +163,7 @@ function toCell(column: PrinterColumn, object: KubernetesObject, now: number): C
   return typeof value === 'string' && value !== '' ? '<invalid>' : '<unknown>';
 }
 
-/** The longest JSON in a cell: a list has ten thousand rows, and an object may have megabytes. */
+/** The longest JSON in a cell: a list may have ten thousand rows, and an object megabytes. */
 const MAX_CELL_CHARS = 1_024;
 
 /** A JSON value: for a BigInt, the number if that is exact, otherwise its text; for a value that is not a cell, its text. */
@@ -177,7 +177,7 @@ function toJsonCell(value: unknown): Cell {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
 }
 
-/** The failed columns of each server. A column fails for a thousand objects of a list, and again in the next list. */
+/** The failed columns of each server. A column that fails for one object usually fails for all, in each list. */
 const failed: WeakMap<Columns, Set<PrinterColumn>> = new WeakMap();
 
 function isFirst(definition: Columns, column: PrinterColumn): boolean {
@@ -196,7 +196,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const YEAR = 365 * DAY;
 
-/** Up to when two units are shown, and from when the smaller one is left out. */
+/** The units in which a span below each limit is shown, the smaller one only if it is named. */
 const STEPS: readonly (readonly [below: number, unit: number, name: string, rest?: number, restName?: string])[] = [
   [2 * MINUTE, SECOND, 's'],
   [10 * MINUTE, MINUTE, 'm', SECOND, 's'],
@@ -209,7 +209,7 @@ const STEPS: readonly (readonly [below: number, unit: number, name: string, rest
   [Infinity, YEAR, 'y'],
 ];
 
-/** A time span as `kubectl get` shows ages: the shorter, the more exact. Upstream: `duration.HumanDuration`. */
+/** A time span as `kubectl get` shows ages: the shorter the span, the more exact. Upstream: `duration.HumanDuration`. */
 export function humanDuration(spanMs: number): string {
   if (!(spanMs > -2 * SECOND)) return '<invalid>';
   const span = Math.max(spanMs, 0);

@@ -17,7 +17,7 @@ import type { Settings } from '../options.ts';
 import { abandon, type HostDeps, MAX_INBOUND_BYTES, NodeRequest, serveNode } from './node-host.ts';
 import { isWebSocket, Presence, refusal, type StreamAnswer, type WholeAnswer } from './wire.ts';
 
-/** Bytes that may come before a request is decided. */
+/** Bytes that may arrive before the handshake has been answered. */
 const MAX_EARLY_BYTES = MAX_INBOUND_BYTES + 14;
 
 export class Upgrades {
@@ -119,9 +119,9 @@ function servePlainly(deps: HostDeps, request: IncomingMessage, { socket, head }
   const whole = withBody(request, { socket, head });
   const response = new ServerResponse(whole);
   response.shouldKeepAlive = false;
-  // The response learns of it by the socket's `close`.
+  // The response learns of it from the socket's `close`.
   socket.on('error', () => {});
-  // As node does for its own connections: a response waits for room, and a client that ends its side has left.
+  // As node does for its own connections: a response waits for room, and a client that ends its side counts as gone.
   socket.on('drain', () => response.emit('drain'));
   socket.once('end', () => socket.end());
   response.assignSocket(socket as Parameters<typeof response.assignSocket>[0]);
@@ -132,8 +132,8 @@ function servePlainly(deps: HostDeps, request: IncomingMessage, { socket, head }
 }
 
 /**
- * Up to version 24, Node ends a request for an upgrade after its head: what follows is no longer HTTP. If there is no upgrade, it
- * is the body. Anything after the body is dropped, as the connection ends with the answer. Version 26 reads the body itself.
+ * Up to version 24, Node ends a request for an upgrade after its head, as what follows is no longer HTTP. If there is no upgrade,
+ * it is the body. Anything after the body is dropped, as the connection ends with the answer. Version 26 reads the body itself.
  */
 function withBody(request: IncomingMessage, { socket, head }: Rest): IncomingMessage {
   let left = Number(request.headers['content-length'] ?? 0);

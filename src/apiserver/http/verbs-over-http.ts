@@ -44,7 +44,7 @@ interface Parsing {
   readonly again?: ((duplicates: FieldPaths) => void) | undefined;
 }
 
-/** What helps a client whose kind has no protobuf here. */
+/** A hint for clients that send protobuf of a kind that has none here. */
 const NO_PROTOBUF =
   '; this server reads protobuf of its built-in kinds only: set ContentType and AcceptContentTypes of the client to application/json';
 
@@ -54,8 +54,8 @@ function unsupported(given: string, supported: readonly string[], hint: string =
 }
 
 /**
- * The type of a body. A page of another origin can send texts and forms without asking for permission, so those are refused. It
- * can also leave out the type, as old clients do, such as a deletion of kubectl 1.20; these are not browsers, and send no origin.
+ * The type of a body. A page of another origin can send texts and forms without a preflight, so these are refused. It can also
+ * leave out the type, as old clients do, such as kubectl 1.20 when it deletes; but they are not browsers, and send no origin.
  */
 function typeOf(request: WireRequest): string {
   const given = request.header('content-type');
@@ -86,7 +86,7 @@ async function readObject(task: Task, options: 'CreateOptions' | 'UpdateOptions'
 
 const parsed = (bytes: Uint8Array, { signal, again }: Parsing): Soon<unknown> => done(parsingBody(bytes, { again }), signal);
 
-/** Reads YAML, of which JSON is a part: what looks like JSON needs no package. */
+/** Reads YAML. JSON is a subset of it: a body that looks like JSON is parsed without the package `yaml`. */
 async function parsedYaml(bytes: Uint8Array, means: Parsing): Promise<unknown> {
   const { signal, again } = means;
   let refusal: unknown;
@@ -104,13 +104,13 @@ async function parsedYaml(bytes: Uint8Array, means: Parsing): Promise<unknown> {
   return done(readYaml(bytes, { yaml, again }), signal);
 }
 
-/** The longest body that is read without a turn of its own, in bytes: what comes within a millisecond. */
+/** The longest body that is parsed without a turn of its own, in bytes: it takes less than a millisecond. */
 const SMALL_BYTES = 32_768;
 
-/** The longest body of which any number is worked on at a time. */
+/** The longest body, in bytes, that does not count as large: see `Heavy`. */
 const LARGE_BYTES = 262_144;
 
-/** A body when it may be read. A long one is read and stored in turns of their own. */
+/** Resolves with the body when it may be parsed. Parsing and storing a long one take turns of their own. */
 async function bodyInTurn({ request, signal, maxBodyBytes }: Task, mostBytes: number = maxBodyBytes): Promise<Uint8Array> {
   const bytes = await request.body(Math.min(maxBodyBytes, mostBytes), signal);
   const pace = paceOf(signal);
@@ -128,11 +128,11 @@ const YAML_TYPE = 'application/yaml';
 interface WriteOptions {
   readonly dryRun: boolean;
   readonly writer: Writer;
-  /** Of an apply. */
+  /** For an apply only. */
   readonly force: boolean;
 }
 
-/** Reads the options of a write. `kind` is what they are called. */
+/** Reads the options of a write. `kind` is the name of their kind. */
 function readWriteOptions(
   { query, request }: Task,
   kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
@@ -166,7 +166,7 @@ function policyCauses(policy: string | null | undefined, orphan: boolean | undef
   return [...causes, { field, message: `Unsupported value: ${shown(policy)}: supported values: ${supported}` }];
 }
 
-/** What older clients send instead of a policy. */
+/** `orphanDependents`, which older clients send instead of a policy. */
 function readOrphan(sent: unknown, query: string | null): boolean | undefined {
   if (sent === undefined || sent === null) return readFlag(query);
   if (typeof sent !== 'boolean') throw badRequest('orphanDependents: expected true or false');
@@ -204,7 +204,7 @@ async function readDeleteTerms(task: Task): Promise<Pick<DeleteTerms, 'dryRun' |
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 
-/** The longest body of a deletion: its options have a few short members, whoever sends them. */
+/** The longest body of a deletion, in bytes: its options are a few short members. */
 const MAX_OPTIONS_BYTES = 65_536;
 
 function readOptions(bytes: Uint8Array, type: string, signal: AbortSignal): Soon<unknown> {
@@ -214,7 +214,7 @@ function readOptions(bytes: Uint8Array, type: string, signal: AbortSignal): Soon
   return parsed(bytes, { signal });
 }
 
-/** What must be, in the URL of a deletion without a body. For a collection, the version is that of its list. */
+/** The preconditions in the URL of a deletion without a body. For a collection, the version is that of its list. */
 function preconditionsIn({ path, query }: Task): Record<string, string> | undefined {
   const names = path.name === undefined ? ['uid'] : ['uid', 'resourceVersion'];
   const given = names.map((name) => [name, query.get(name) ?? ''] as const).filter(([, value]) => value !== '');
@@ -226,7 +226,7 @@ function toPreconditions(value: unknown): DeleteTerms['preconditions'] {
   if (!isRecord(value)) throw badRequest('preconditions: expected an object');
   const { uid, resourceVersion } = value;
   for (const each of [uid, resourceVersion]) {
-    if (each !== undefined && each !== null && typeof each !== 'string') throw badRequest('preconditions: expected texts');
+    if (each !== undefined && each !== null && typeof each !== 'string') throw badRequest('preconditions: expected strings');
   }
   return { uid: (uid as string | null) ?? undefined, resourceVersion: (resourceVersion as string | null) ?? undefined };
 }
@@ -239,7 +239,7 @@ function errorWatch(error: unknown): Watch<StorageEvent<KubernetesObject>> {
   return fromAsyncIterable(events());
 }
 
-/** A request, and what its path names: an object, or a subresource with a kind that may be its own. */
+/** A request, and what its path names: an object, or a subresource, which may have a kind of its own. */
 interface Task extends Admitted {
   readonly row: Subresource;
   readonly kind: SeenKind;
@@ -254,7 +254,7 @@ interface Admitted {
   readonly context: ResourceContext;
   readonly signal: AbortSignal;
   readonly maxBodyBytes: number;
-  /** How long a watch lasts whose client asks for this many ms, or for none in particular (0); 0: for ever. */
+  /** How long a watch lasts, in ms, if its client asks for this many, or does not say (0). 0: for ever. */
   readonly watchTimeoutMs: (askedMs: number) => number;
   readonly onError: (error: unknown) => void;
   /** Who sends it, for reviews. */
@@ -397,7 +397,7 @@ function success({ group, plural }: ResourceInfo, { metadata }: KubernetesObject
 
 async function removeMany(task: Task): Promise<Answer> {
   const { context, path, query, signal } = task;
-  // Objects of all namespaces can only be read together: a client that forgets a namespace, or its name, must not lose them all.
+  // Objects of all namespaces can be read together, but not deleted: a client that forgets the namespace must not lose them all.
   if (context.info.namespaced !== (path.namespace !== undefined) || context.empty) throw methodNotAllowed();
   const terms = await readDeleteTerms(task);
   const asked = { ...readListQuery(query), watch: false };
@@ -434,7 +434,7 @@ async function listAnswer(headers: Presentation['headers'], pieces: Iterable<Uin
 async function watch(task: Task): Promise<Answer> {
   const { context, path, query, request, signal, onError } = task;
   if (path.name !== undefined) placeOf(task);
-  // Negotiated first: a later refusal would have opened a watch for nothing.
+  // Negotiated first, so that a refusal opens no watch.
   const presentation = presentationOf(task, 'watch');
   const sse = wantsEventStream(request.header('accept'));
   const parameters = readListQuery(query, path.forcedWatch);
@@ -444,11 +444,11 @@ async function watch(task: Task): Promise<Answer> {
   const watch = await watchObjects(context, {
     namespace: path.namespace,
     name: path.name,
-    // The session ends it. The storage gets the time only for the last BOOKMARK, which comes before that.
+    // The session ends it. The storage gets the timeout only for the last BOOKMARK, which it sends before that.
     parameters: { ...asked, timeoutSeconds: asked.allowWatchBookmarks ? Math.ceil(timeoutMs / 1_000) : 0 },
     signal,
   }).catch((error: unknown) => {
-    // Clients expect these as an event, as a server with a cache sends them.
+    // Clients expect these errors as an event, as a server with a cache sends them.
     refused = hasCode(error, 410) || (hasCode(error, 504) && isWatchError(error));
     if (refused) return errorWatch(error);
     throw error;
@@ -465,7 +465,7 @@ async function watch(task: Task): Promise<Answer> {
 
 /**
  * The request of a client of Server-Sent Events. It resumes after the last id that it got, whatever its URL says, and needs
- * BOOKMARKs to get ids where no event has one. `version` is where its stream starts, unless it begins with the state.
+ * BOOKMARKs for ids between events. `version` is where its stream starts, unless it begins with the state.
  */
 async function resumable(
   { context, request, signal }: Task,

@@ -9,7 +9,7 @@ export class Presence {
   gone: boolean = false;
   private onLeft: ((reason: unknown) => void) | undefined = undefined;
 
-  /** The client has left. */
+  /** Marks the client as gone. */
   leave(): void {
     if (this.gone) return;
     this.gone = true;
@@ -35,7 +35,7 @@ export interface WireRequest extends FromWhere<unknown> {
   readonly client: Presence;
   /** Whether its answer has to wait for those to earlier requests on its connection. */
   readonly waits?: boolean;
-  /** Whether it asks for a WebSocket where there can be none. */
+  /** Whether it asks for a WebSocket although its program does not listen for upgrades. */
   readonly isUnheard?: boolean;
 }
 
@@ -51,7 +51,7 @@ export interface WholeAnswer {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array | string | null;
   readonly source?: undefined;
-  /** The place that it holds until it has been sent. */
+  /** The place that the answer holds until it has been sent. */
   readonly slot?: Slot | undefined;
 }
 
@@ -67,7 +67,7 @@ export interface Slot {
 export interface Streaming {
   /** Ends it after a delay, as {@link stop} does, or at its own time if that is earlier. */
   stopAfter(delayMs: number): void;
-  /** Ends it properly: its client comes again. */
+  /** Ends it gracefully: its client comes back. */
   stop(): void;
   /** Ends it at once. */
   cut(reason: CutReason): void;

@@ -1,6 +1,6 @@
 /**
- * Objects as YAML, for clients that ask for it. Members are sorted by name, as upstream's are; texts that could mean something else
- * are quoted as in JSON, of which YAML understands every text. What would be long that way, as each line repeats its indentation, is
+ * Objects as YAML, for clients that ask for it. Members are sorted by name, as upstream's are; texts that could mean something
+ * else are quoted as in JSON, which is valid YAML. An object that would become too long, as each line repeats its indentation, is
  * written as JSON altogether.
  */
 import { stringifying } from '../../storage/json.ts';
@@ -13,13 +13,13 @@ export function* yamlOf(value: object): Work<string> {
   yield* write(value, { text, indent: '', first: '' });
   if (text.chars <= MAX_BLOCK_CHARS) return text.lines.join('');
   if (!Array.isArray(value)) return `${yield* stringifying(value)}\n`;
-  // It may be the next item of a longer list.
+  // An item per line, as these may be a part of a longer list.
   const items: string[] = [];
   for (const each of value) items.push(`- ${yield* stringifying(each ?? null)}\n`);
   return items.join('');
 }
 
-/** The most characters of an object in lines of its own. As JSON, no object is much longer. */
+/** The most characters of an object in block style. As JSON, no object is much longer. */
 const MAX_BLOCK_CHARS = 4 * 2 ** 20;
 
 interface Lines {
@@ -74,7 +74,7 @@ function scalarOf(value: unknown): string {
   return value === undefined ? 'null' : String(value);
 }
 
-/** What begins with a letter, and is not one of the words for truth, falsehood and nothing. */
+/** Texts that begin with a letter. Words for true, false and null are excluded separately. */
 const PLAIN_TEXT = /^[A-Za-z][A-Za-z0-9_./-]*$/;
 const WORD = /^(y|yes|true|on|n|no|false|off|null)$/i;
 

@@ -1,4 +1,4 @@
-/** Base64 in pieces, because a call takes a limited number of arguments. Not with Buffer, which other hosts lack. */
+/** Base64 in pieces, because a call takes a limited number of arguments. Without Buffer, which other hosts lack. */
 import type { Work } from '../../watch/fair-queue.ts';
 
 /** Whole groups of three bytes, so that the texts of the parts can be joined. */
@@ -25,7 +25,7 @@ export function* fromBase64(text: string): Work<Uint8Array> {
   return bytes;
 }
 
-/** How many bytes a valid text stands for. */
+/** How many bytes a valid text encodes. */
 export function base64Bytes(text: string): number {
   return Math.floor((text.length * 3) / 4) - (text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0);
 }

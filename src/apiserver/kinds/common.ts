@@ -13,7 +13,7 @@ export const AGE: PrinterColumn = {
 
 const STANDARD_FINALIZERS: readonly string[] = ['kubernetes', 'orphan', 'foregroundDeletion'];
 
-/** Custom resources may have others; Kubernetes' own kinds may not. Upstream: `validateKubeFinalizerName`. */
+/** Custom resources may have other finalizers; Kubernetes' own kinds may not. Upstream: `validateKubeFinalizerName`. */
 export function finalizerCauses(names: readonly string[], fieldOf: (at: number) => string): FieldCause[] {
   const wrong = 'name is neither a standard finalizer name nor is it fully qualified';
   return names.flatMap((name, at) =>
@@ -32,7 +32,7 @@ export function finalizersOf({ metadata }: KubernetesObject): FieldCause[] {
   return finalizerCauses(metadata?.finalizers ?? [], (at) => `metadata.finalizers[${at}]`);
 }
 
-/** Whether objects of a resource are answered instead of stored. */
+/** Whether objects of a resource are questions, which are answered and not stored. */
 export function isReview(group: string, plural: string): boolean {
   return /^(authentication|authorization)\.k8s\.io$/.test(group) && /^selfsubject[a-z]*reviews$/.test(plural);
 }

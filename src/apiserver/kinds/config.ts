@@ -18,7 +18,7 @@ export interface ConfigMap extends KubernetesObject {
 export interface Secret extends KubernetesObject {
   /** In base64. */
   readonly data?: Readonly<Record<string, string>> | undefined;
-  /** The same as text. Only written: what is read has it in `data`. */
+  /** The same as text, for writing only: reads have it in `data`. */
   readonly stringData?: Readonly<Record<string, string>> | undefined;
   /** Default `Opaque`. Cannot be changed. */
   readonly type?: string | undefined;
@@ -88,7 +88,7 @@ function* causesOfSecret(object: Secret, old: Secret | undefined): Work<FieldCau
 
 const SERVICE_ACCOUNT = 'kubernetes.io/service-account.name';
 
-/** What the well-known types must have. */
+/** The keys that well-known types must have. */
 function* contentOf({ type, data = {}, metadata }: Secret): Work<FieldCause[]> {
   const missing = (...keys: readonly string[]): FieldCause[] =>
     keys.filter((key) => !Object.hasOwn(data, key)).map((key) => required(`data[${key}]`));
@@ -122,7 +122,7 @@ function* jsonOf(data: Readonly<Record<string, string>>, key: string): Work<Fiel
     const value: unknown = JSON.parse(utf8.decode(bytes));
     if (value === null || (typeof value === 'object' && !Array.isArray(value))) return [];
   } catch {
-    // It is told below, without what it contains.
+    // Reported below, without its content.
   }
   return [{ field: `data[${key}]`, message: 'Invalid value: "<secret contents redacted>": expected a JSON object' }];
 }
@@ -139,7 +139,7 @@ function* keysOf(
     for (const [at, key] of Object.keys(values).entries()) {
       if (at % STRIDE === STRIDE - 1) yield;
       const value = values[key] ?? '';
-      // The data of a ConfigMap are texts.
+      // A ConfigMap's `data` are texts.
       bytes += field === 'data' && whole === '[]' ? utf8Bytes(value) : base64Bytes(value);
       const add = (problem: string): number =>
         causes.push({ field: `${field}[${key}]`, message: `Invalid value: ${JSON.stringify(key)}: ${problem}` });
@@ -166,7 +166,7 @@ function keyProblem(key: string): string | undefined {
   return key.startsWith('..') ? "must not start with '..'" : undefined;
 }
 
-/** What has changed although it is immutable. */
+/** Changes of immutable data. */
 function* frozen<T extends Secret & ConfigMap>(
   object: T,
   old: T | undefined,

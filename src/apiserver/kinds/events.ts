@@ -1,6 +1,6 @@
 /**
- * Events: what has happened to objects, as recorders tell it. Two APIs, `events` of `v1` and of `events.k8s.io/v1`, have other names for
- * the same fields. Each event is stored once, as one of `v1`, and can be read and written in either form.
+ * Events: reports of what happened to objects. Two APIs, `events` of `v1` and of `events.k8s.io/v1`, have different names for the
+ * same fields. Each event is stored once, in the form of `v1`, and can be read and written in either.
  */
 
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -41,7 +41,7 @@ export interface CoreEvent extends KubernetesObject {
   readonly reportingInstance?: string | undefined;
 }
 
-/** The names of `events.k8s.io/v1` for fields that `v1` names otherwise, in the order of its fields. */
+/** The names in `events.k8s.io/v1` of fields that have another name in `v1`, in the order of its fields. */
 const RENAMED: Readonly<Record<string, string>> = {
   reportingController: 'reportingComponent',
   regarding: 'involvedObject',
@@ -83,12 +83,12 @@ const convert: Convert = (event, apiVersion) => {
     };
   }
   const made = renamed(event, BACK);
-  // One form always has these, the other one only if they say something.
+  // One form always has these; the other only if they are not empty.
   for (const name of ['reportingController', 'reportingInstance']) if (made[name] === '') delete made[name];
   return { ...start, ...made, apiVersion };
 };
 
-/** Where and as what a resource is stored, if it is another name of one. */
+/** Where and as what a resource is stored, if it is an alias of another. */
 export function aliasOf({ group, plural }: Pick<ResourceDefinition, 'group' | 'plural'>): {
   readonly prefix?: string;
   readonly storedAs?: string;
@@ -115,7 +115,7 @@ const referenceFields = (member: string): Readonly<Record<string, Read>> =>
 const SHARED_FIELDS: Readonly<Record<string, Read>> = { reason: ({ reason = '' }) => reason, type: ({ type = '' }) => type };
 const reporter: Read = ({ reportingComponent = '' }) => reportingComponent;
 
-/** The time that a column shows an age of. */
+/** The time from which a column shows the age. */
 const firstSeen = ({ firstTimestamp, eventTime }: CoreEvent): string | undefined => firstTimestamp ?? eventTime ?? undefined;
 const lastSeen = (event: CoreEvent): string | undefined =>
   event.series ? (event.series.lastObservedTime ?? undefined) : (event.lastTimestamp ?? firstSeen(event));
@@ -131,7 +131,7 @@ function targetOf({ involvedObject: { kind = '', name = '' } = {} }: CoreEvent):
 
 const wide = { priority: 1 } as const;
 
-/** Of the stored form. Events have no names that anybody would know. Upstream: `printEvent`. */
+/** Columns for the stored form. They leave out the name, which nobody knows. Upstream: `printEvent`. */
 const COLUMNS: readonly PrinterColumn<CoreEvent>[] = [
   { name: 'Last Seen', type: 'date', description: 'When it happened last.', value: lastSeen },
   { name: 'Type', type: 'string', description: 'Normal or Warning.', value: ({ type = '' }) => type },
@@ -155,7 +155,7 @@ const COLUMNS: readonly PrinterColumn<CoreEvent>[] = [
   },
 ];
 
-/** A column of the stored form for objects of either. */
+/** A column of the stored form, made to show objects of either. */
 const ofEither = (column: PrinterColumn<CoreEvent>): PrinterColumn<CoreEvent> => ({
   ...column,
   value: (event) => column.value(inV1(event)),
@@ -164,8 +164,8 @@ const ofEither = (column: PrinterColumn<CoreEvent>): PrinterColumn<CoreEvent> =>
 const COMMON = { version: 'v1', plural: 'events', kind: 'Event', shortNames: ['ev'] } as const;
 
 /**
- * `events` of `v1` and of `events.k8s.io/v1`, which are the same objects: a recorder of either works with a reader of the other. They
- * expire after `eventTtlMs`.
+ * `events` of `v1` and of `events.k8s.io/v1`, which are the same objects: what is recorded with one can be read with the other.
+ * They expire after `eventTtlMs`.
  */
 export const EVENTS: readonly [ResourceDefinition<CoreEvent>, ResourceDefinition<CoreEvent>] = [
   {
@@ -199,7 +199,7 @@ const invalidValue = (field: string, value: string, why: string): FieldCause => 
   message: `Invalid value: ${JSON.stringify(value.slice(0, 300))}: ${why}`,
 });
 
-/** What is wrong in either API. Upstream: `legacyValidateEvent`. */
+/** Causes that apply to both APIs. Upstream: `legacyValidateEvent`. */
 function causesIn(event: CoreEvent, reporterField: string): FieldCause[] {
   const { metadata, involvedObject, eventTime, reason = '', message = '', action = '' } = event;
   const { reportingComponent = '', reportingInstance = '' } = event;
@@ -227,7 +227,7 @@ function causesIn(event: CoreEvent, reporterField: string): FieldCause[] {
 }
 
 const OF_OLD = ['firstTimestamp', 'lastTimestamp', 'count'] as const;
-/** What an update by the new API may not change, in upstream's order and under upstream's names. */
+/** The fields that an update with the new API may not change, in upstream's order and with upstream's names. */
 const FIXED: readonly (readonly [member: keyof CoreEvent, field: string])[] = [
   ...(
     ['involvedObject', 'reason', 'message', 'source', 'firstTimestamp', 'lastTimestamp', 'count', 'reason', 'type'] as const
@@ -237,7 +237,7 @@ const FIXED: readonly (readonly [member: keyof CoreEvent, field: string])[] = [
   ['reportingInstance', 'reportingInstance'],
 ];
 
-/** What is wrong in the new API. Upstream: `ValidateEventCreate`, `ValidateEventUpdate`. */
+/** Causes that apply only to the new API. Upstream: `ValidateEventCreate`, `ValidateEventUpdate`. */
 function* strictCauses(event: CoreEvent, old: CoreEvent | undefined): Work<FieldCause[]> {
   const causes = causesIn(event, 'reportingController');
   const { series, type = '', source = {} } = event;

@@ -1,5 +1,5 @@
 /**
- * Reviews: objects that are created to ask something, are answered with what was found, and are never stored.
+ * Reviews: objects whose creation asks a question. They are returned with the answer in their status, and never stored.
  *
  *     kubectl auth can-i create orders ---> SelfSubjectAccessReview ---> `authorize` ---> status: { allowed }
  *     kubectl auth can-i --list        ---> SelfSubjectRulesReview  ---> `authorize`, for each verb of each resource
@@ -27,7 +27,7 @@ export const REVIEWS: readonly ResourceDefinition[] = [
 export interface Asker {
   /** What `authenticate` has returned; undefined: everybody is admitted. */
   readonly identity: unknown;
-  /** Why a request is not allowed; undefined: it is. */
+  /** Why a request is not allowed; undefined if it is. */
   readonly denial: (
     verb: string,
     resource: string,
@@ -37,7 +37,7 @@ export interface Asker {
   readonly resources: readonly ResourceInfo[];
 }
 
-/** Who is in the same process, for whom nothing is checked. */
+/** Callers in the same process, for whom nothing is checked. */
 export const TRUSTED: Asker = { identity: undefined, denial: async () => undefined, resources: [] };
 
 /** Answers a review. */
@@ -59,7 +59,7 @@ export async function reviewed(
   if (metadata?.namespace)
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
   const answer = ANSWERS[`${info.group}/${info.version}/${info.kind}`] as Review;
-  // Upstream looks at it in these reviews only.
+  // Upstream checks the metadata of these reviews only.
   if (info.kind === 'SelfSubjectAccessReview' && Object.keys(metadata ?? {}).length > 0) {
     throw refusal('metadata', `Invalid value: ${shown(metadata)}: must be empty`);
   }
@@ -102,7 +102,7 @@ function refusal(field: string, message: string): Error {
   return invalidObject(about, '', [{ field, message }]);
 }
 
-/** As `authorize` knows it. */
+/** The name of a resource as `authorize` gets it. */
 const nameOf = (plural: string, group: string, subresource: string): string =>
   `${plural}${group && `.${group}`}${subresource && `/${subresource}`}`;
 
@@ -129,7 +129,7 @@ async function rules({ namespace }: Readonly<Record<string, unknown>>, asker: As
   return { resourceRules, nonResourceRules: [], incomplete: left < 0 };
 }
 
-/** What an identity says of itself, as far as it is known. Nobody in particular is anonymous. */
+/** The known parts of an identity. A client without one is `system:anonymous`. */
 function userOf(identity: unknown): object {
   if (typeof identity === 'string') return { username: identity, groups: ['system:authenticated'] };
   if (!isRecord(identity)) return { username: 'system:anonymous', groups: ['system:unauthenticated'] };

@@ -1,13 +1,13 @@
 /**
- * What a built-in kind looks like: one table of its fields, from which everything else is made.
+ * A built-in kind as one table of its fields, from which everything else is derived.
  *
  *     row of a table: [number, type, form, description]
  *        |---> protobuf, both ways           request/protobuf.ts
  *        |---> schema: explain, OpenAPI, unknown fields, lists that a strategic merge patch merges
  *        '---> typing: JSON as Go would have read and written it
  *
- * Upstream decodes each body into a Go struct and answers with what that has become: unknown members are gone, null is not a value, and a
- * value of another type is refused before anything looks at it. `typing` does the same.
+ * Upstream decodes each body into a Go struct and answers with what that has become: unknown members are gone, nulls are ignored,
+ * and a value of another type is refused before anything looks at it. `typing` does the same.
  */
 import { put } from '../../storage/json.ts';
 import { badRequest } from '../../storage/statuses.ts';
@@ -16,12 +16,12 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import { childOf } from '../validation/causes.ts';
 
-/** A value, or an object of another shape. `json`: anything, which only JSON knows. */
+/** A value, or an object of another shape. `json`: any JSON value. */
 type FieldType = 'string' | 'bytes' | 'int32' | 'int64' | 'double' | 'bool' | 'time' | 'microTime' | 'json' | Shape;
 
 /**
- * How often there is a value: `''` one, left out of JSON while it is zero; `!` one, always in JSON; `?` one that may be absent, even
- * if zero is a value; `[]` a list; `{}` a map.
+ * How many values a field has: `''` one, left out of JSON while it is zero; `!` one, always in JSON; `?` one that may be absent,
+ * and is in JSON even if zero; `[]` a list; `{}` a map.
  */
 type FieldForm = '' | '!' | '?' | '[]' | '{}';
 
@@ -47,17 +47,17 @@ export interface Shape {
   readonly byNumber: ReadonlyMap<number, Field>;
   /** Completes an object that has been read, as upstream's conversions and defaults do. */
   readonly finish?: ((object: Record<string, unknown>) => Record<string, unknown> | Work<Record<string, unknown>>) | undefined;
-  /** What a message in protobuf stands for, if it is not the object with these fields. */
+  /** Turns a protobuf message into its value, if that is not the object with these fields. */
   readonly fromMessage?: ((message: Record<string, unknown>) => unknown) | undefined;
-  /** Which of the fields a value in JSON is, if it is not the object with these fields; undefined: none, and it is left out. */
+  /** The field that a JSON value stands for, if it is not the object with these fields; undefined: omit it. */
   readonly memberOf?: ((value: unknown) => string | undefined) | undefined;
   /** Whether it has one manager as a whole. Upstream: `structType=atomic`. */
   readonly isAtomic?: boolean | undefined;
-  /** What stands for it in schemas. Default: its fields. */
+  /** Its schema. Default: made of its fields. */
   readonly schema?: JsonSchema | undefined;
 }
 
-/** Makes a shape of its rows. */
+/** Makes a shape from its rows. */
 export function shape(description: string, rows: Rows, finish?: Shape['finish']): Shape {
   const fields = Object.entries(rows).map(
     ([name, [number, type, form = '', text = '', more]]): Field => ({ name, number, type, form, description: text, more }),
@@ -65,7 +65,7 @@ export function shape(description: string, rows: Rows, finish?: Shape['finish'])
   return { description, fields, byNumber: new Map(fields.map((field) => [field.number, field])), finish };
 }
 
-/** A row that is an object, or several, of a shape of its own. */
+/** A row whose values are objects of a shape of their own. */
 export function part(
   [number, form = '', more = {}]: readonly [number: number, form?: FieldForm, more?: JsonSchema],
   description: string,
@@ -74,12 +74,12 @@ export function part(
   return [number, shape(description, rows), form, description, more];
 }
 
-/** A message in protobuf that stands for a member of one type or another in JSON. */
+/** A protobuf message for a JSON member that may have different types. */
 export function either(rows: Rows, fromMessage: Shape['fromMessage'], memberOf: Shape['memberOf']): Shape {
   return { ...shape('', rows), fromMessage, memberOf };
 }
 
-/** The schema of a shape, for people and for checks of names. */
+/** The schema of a shape, for documentation and for finding unknown fields. */
 export function toSchema({ description, fields, schema, isAtomic }: Shape): JsonSchema {
   if (schema !== undefined) return schema;
   const required = fields.filter(({ more }) => more?.required === true).map(({ name }) => name);
@@ -119,13 +119,13 @@ export const byKey = (key: string): JsonSchema => ({
 });
 export const REQUIRED: JsonSchema = { required: true } as unknown as JsonSchema;
 
-/** What is read at the same time. */
+/** State of reading one object. */
 interface Reading {
   steps: number;
   readonly refuse: (path: string, expected: string) => Error;
 }
 
-/** An object of a kind as its shape has it. Throws 400 for what cannot be read as one. */
+/** Reads an object according to its shape. Throws 400 if that is not possible. */
 export function* typing(kind: string, whole: Shape, object: object): Work<Record<string, unknown>> {
   const refuse = (path: string, expected: string): Error =>
     badRequest(`${kind} in version "v1" cannot be handled as a ${kind}: ${path}: expected ${expected}`);
@@ -157,7 +157,7 @@ function isWork<T>(value: T | Work<T>): value is Work<T> {
   return typeof (value as Partial<Work<T>>).next === 'function';
 }
 
-/** An object of a shape, or what stands for it in JSON. */
+/** Reads an object of a shape, or the JSON value that stands for it. */
 function* readObject(of: Shape, value: unknown, place: Place): Work<unknown> {
   if (of.memberOf === undefined) return yield* readShape(of, value ?? {}, place);
   const name = of.memberOf(value ?? {});
@@ -178,12 +178,12 @@ function* readField(field: Field, given: unknown, place: Place): Work<unknown> {
   return form === '' && value === ZERO[type] ? undefined : value;
 }
 
-/** In JSON. A zero time is not a time. */
+/** The zero values in JSON. A zero time is null. */
 const ZERO: Readonly<Record<Exclude<FieldType, Shape>, unknown>> = {
   ...{ string: '', bytes: '', int32: 0, int64: 0, double: 0, bool: false, time: null, microTime: null, json: null },
 };
 
-/** An object of a shape of which nothing has been said, as a struct of Go. */
+/** An object of a shape with all fields zero, like a struct in Go. */
 export function zeroOf({ fields }: Shape): Record<string, unknown> {
   const always = fields.filter(({ type, form }) => form === '!' || (form === '' && typeof type !== 'string'));
   return Object.fromEntries(always.map(({ name, type }) => [name, typeof type === 'string' ? ZERO[type] : zeroOf(type)]));
@@ -196,7 +196,7 @@ function* readList({ type, name }: Field, given: unknown, place: Place): Work<un
   for (const [at, each] of given.entries()) {
     if (++place.reading.steps % STRIDE === 0) yield;
     const inside = { ...place, path: `${place.path}[${at}]` };
-    // Go reads null as a value without content.
+    // Go reads null as an empty value.
     if (type === 'bytes' && !isNullish(each)) list.push(yield* readBytes(each, inside));
     else if (typeof type === 'string') list.push(isNullish(each) ? ZERO[type] : readScalar(type, each, inside));
     else list.push(yield* readObject(type, each, inside));
@@ -275,10 +275,10 @@ function* readBytes(value: unknown, { path, reading }: Place): Work<string> {
 /** Of base64, whole groups of four. */
 const PIECE_CHARS = 65_536;
 
-/** A time in UTC, with this many digits after the second; undefined: it is none. */
+/** A time in UTC, with this many fractional digits; undefined if it is not a time. */
 function timeOf(text: string, digits: number): string | undefined {
   const found = TIME.exec(text);
-  // Go reads as many digits as it writes.
+  // Go reads only as many digits as it writes.
   if (digits > 0 && (found?.[1] ?? '').length !== digits) return undefined;
   const ms = Date.parse(text);
   if (found === null || Number.isNaN(ms)) return undefined;

@@ -19,14 +19,14 @@ export const OWNER_REFERENCE: Shape = shape('OwnerReference contains enough info
   blockOwnerDeletion: [7, 'bool', '?', 'Whether the owner cannot be deleted before this reference is removed.'],
 });
 
-export const MANAGED_FIELDS_ENTRY: Shape = shape('ManagedFieldsEntry says which fields one manager has.', {
+export const MANAGED_FIELDS_ENTRY: Shape = shape('ManagedFieldsEntry says which fields one manager manages.', {
   manager: [1, 'string', '', 'Who.'],
   operation: [2, 'string', '', 'Apply or Update.'],
-  apiVersion: [3, 'string', '', 'In which version.'],
+  apiVersion: [3, 'string', '', 'The version in which the fields are written.'],
   time: [4, 'time', '?', 'When.'],
   fieldsType: [6, 'string', '', 'The format of the fields.'],
-  fieldsV1: [7, 'json', '?', 'Which fields.'],
-  subresource: [8, 'string', '', 'Through which subresource.'],
+  fieldsV1: [7, 'json', '?', 'The fields.'],
+  subresource: [8, 'string', '', 'The subresource through which they were written.'],
 });
 
 export const OBJECT_META: Shape = shape(
@@ -73,14 +73,14 @@ export const LIST_META: Shape = shape('ListMeta describes metadata that lists ha
 
 /** The options of a deletion, of any kind. */
 export const DELETE_OPTIONS: Shape = shape('Options of a deletion.', {
-  gracePeriodSeconds: [1, 'int64', '?', 'How long it may take.'],
-  preconditions: part([2, '?'], 'What must be.', {
+  gracePeriodSeconds: [1, 'int64', '?', 'How long the deletion may take, in seconds.'],
+  preconditions: part([2, '?'], 'What must be true of the object.', {
     uid: [1, 'string', '?', 'The UID.'],
     resourceVersion: [2, 'string', '?', 'The version.'],
   }),
-  orphanDependents: [3, 'bool', '?', 'Whether dependents stay. Deprecated.'],
+  orphanDependents: [3, 'bool', '?', 'Whether to keep dependents. Deprecated.'],
   propagationPolicy: [4, 'string', '?', 'What happens to dependents.'],
-  dryRun: [5, 'string', '[]', 'Check everything, and change nothing.'],
+  dryRun: [5, 'string', '[]', 'Check everything, but change nothing.'],
 });
 
 const CONFIG_MAP: Shape = shape('ConfigMap holds configuration data.', {
@@ -141,8 +141,8 @@ const SERVICE_ACCOUNT: Shape = shape('ServiceAccount is an identity for processe
   automountServiceAccountToken: [4, 'bool', '?', 'Whether processes with this identity get a token.'],
 });
 
-const CONDITION: Shape = shape('What is observed.', {
-  type: [1, 'string', '!', 'What is observed.', REQUIRED],
+const CONDITION: Shape = shape('An observed condition.', {
+  type: [1, 'string', '!', 'The type of the condition.', REQUIRED],
   status: [2, 'string', '!', 'True, False or Unknown.', REQUIRED],
   lastTransitionTime: [4, 'time', '!', 'When the status changed.'],
   reason: [5, 'string', '', 'Why, in one word.'],
@@ -156,7 +156,7 @@ const NAMESPACE: Shape = shape(
     spec: part([2], 'The desired state.', { finalizers: [1, 'string', '[]', 'What must be done before it is removed.'] }),
     status: part([3], 'The observed state.', {
       phase: [1, 'string', '', 'Active or Terminating.'],
-      conditions: [2, CONDITION, '[]', 'What is observed while it is being removed.', byKey('type')],
+      conditions: [2, CONDITION, '[]', 'Conditions that are observed while it is being removed.', byKey('type')],
     }),
   },
   defaultNamespace,
@@ -181,7 +181,7 @@ const LEASE: Shape = shape('Lease says who holds a role, and until when others m
     renewTime: [4, 'microTime', '?', 'When the current holder last renewed it.'],
     leaseTransitions: [5, 'int32', '?', 'How often the holder has changed.'],
     strategy: [6, 'string', '?', 'How the holder is chosen, if another program coordinates that.'],
-    preferredHolder: [7, 'string', '?', 'Who is to hold it next, if another program coordinates that.'],
+    preferredHolder: [7, 'string', '?', 'Who should hold it next, if another program coordinates that.'],
   }),
 });
 
@@ -193,7 +193,7 @@ const EVENT_SOURCE: Shape = shape('EventSource says who reports.', {
 const seriesOf = (form: '' | '!'): Shape =>
   shape('EventSeries says how often, and until when, an event has happened.', {
     count: [1, 'int32', form, 'How often.'],
-    lastObservedTime: [2, 'microTime', '!', 'When the last time was.'],
+    lastObservedTime: [2, 'microTime', '!', 'When it happened last.'],
   });
 
 const CORE_EVENT: Shape = shape('Event is a report of something that has happened to an object. It is kept for a while.', {
@@ -232,7 +232,7 @@ const EVENT: Shape = shape('Event is a report of something that has happened to 
   deprecatedCount: [15, 'int32', '', 'How often it has happened, in old reports.'],
 });
 
-/** Of a list or watch. `authorize` is asked about all of it. */
+/** The selector of a list or watch. `authorize` is asked about the whole list or watch. */
 const selected = (number: number, description: string): Row =>
   part([number, '?'], description, {
     rawSelector: [1, 'string', '', 'As in the URL.'],
@@ -254,8 +254,8 @@ const ACCESS_REVIEW: Shape = shape('SelfSubjectAccessReview asks whether the ask
       resource: [5, 'string', '', 'The plural name.'],
       subresource: [6, 'string', '', 'Such as status.'],
       name: [7, 'string', '', 'Empty: all.'],
-      fieldSelector: selected(8, 'By which fields.'),
-      labelSelector: selected(9, 'By which labels.'),
+      fieldSelector: selected(8, 'The field selector.'),
+      labelSelector: selected(9, 'The label selector.'),
     }),
     nonResourceAttributes: part([2, '?'], 'Another request.', {
       path: [1, 'string', '', 'The path.'],
@@ -301,11 +301,11 @@ const SUBJECT_REVIEW: Shape = shape('SelfSubjectReview asks who the asker is.', 
 });
 
 /**
- * The fields of a CustomResourceDefinition: what is sent in protobuf, as the typed client of apiextensions does, what JSON may contain,
- * and what of a definition is stored. Answers are JSON, which that client accepts, too.
+ * The fields of a CustomResourceDefinition: what is sent in protobuf, as by the typed client of apiextensions, what JSON may
+ * contain, and what is stored of a definition. Answers are JSON, which that client accepts, too.
  *
- * A schema contains schemas, which its own rows name, and three of its members are one thing or another in JSON, for which protobuf has
- * a message each.
+ * A schema contains schemas, so its rows refer to itself, and three of its members may have different types in JSON, for each of
+ * which protobuf has a message.
  */
 const SCHEMA: Shape = { ...shape('A structural schema.', {}), schema: OPEN_OBJECT };
 const SCHEMA_OR_LIST: Shape = either(
@@ -363,7 +363,7 @@ const names = (number: number, form: '!', description: string): Row =>
     shortNames: [3, 'string', '[]', 'What people type instead of the plural.'],
     kind: [4, 'string', '!', 'The kind of an object, in CamelCase.', REQUIRED],
     listKind: [5, 'string', '', 'The kind of a list. Default: the kind followed by List.'],
-    categories: [6, 'string', '[]', 'Groups of resources that people ask for at once, such as all.'],
+    categories: [6, 'string', '[]', 'Groups of resources that people ask for together, such as all.'],
   });
 
 const COLUMNS: Row = part([6, '[]'], 'The columns after the name. Default: the age.', {
@@ -378,8 +378,8 @@ const COLUMNS: Row = part([6, '[]'], 'The columns after the name. Default: the a
 const SUBRESOURCES: Row = part([5, '?'], 'The parts of an object that have paths of their own.', {
   status: part([1, '?'], 'Makes status a subresource.', {}),
   scale: part([2, '?'], 'Makes scale a subresource.', {
-    specReplicasPath: [1, 'string', '!', 'The path of the number that is wanted, below .spec.', REQUIRED],
-    statusReplicasPath: [2, 'string', '!', 'The path of the number that there is, below .status.', REQUIRED],
+    specReplicasPath: [1, 'string', '!', 'The path of the desired number, below .spec.', REQUIRED],
+    statusReplicasPath: [2, 'string', '!', 'The path of the actual number, below .status.', REQUIRED],
     labelSelectorPath: [3, 'string', '?', 'The path of the label selector of the instances.'],
   }),
 });
@@ -398,7 +398,7 @@ const VERSIONS: Row = part([7, '[]', REQUIRED], 'Its versions.', {
   }),
 });
 
-const CONVERSION: Row = part([9, '?'], 'How an object of one version becomes one of another.', {
+const CONVERSION: Row = part([9, '?'], 'How objects are converted between versions.', {
   strategy: [1, 'string', '!', 'None: only apiVersion changes.', REQUIRED],
   webhook: part([2, '?'], 'For the strategy Webhook.', {
     clientConfig: part([2, '?'], 'Where it is.', {
@@ -408,10 +408,10 @@ const CONVERSION: Row = part([9, '?'], 'How an object of one version becomes one
         path: [3, 'string', '?', 'Its path.'],
         port: [4, 'int32', '?', 'Its port.'],
       }),
-      caBundle: [2, 'bytes', '', 'The certificates that sign its own.'],
+      caBundle: [2, 'bytes', '', 'The certificates that sign its certificate.'],
       url: [3, 'string', '?', 'A URL.'],
     }),
-    conversionReviewVersions: [3, 'string', '[]', 'The versions of reviews that it knows.'],
+    conversionReviewVersions: [3, 'string', '[]', 'The versions of reviews that it supports.'],
   }),
 });
 
@@ -425,18 +425,18 @@ const CRD: Shape = shape('CustomResourceDefinition defines a kind of objects tha
     conversion: CONVERSION,
     preserveUnknownFields: [10, 'bool', '', 'Must be false.'],
   }),
-  status: part([3], 'What the server has made of it.', {
-    conditions: part([1, '[]'], 'What is observed.', {
+  status: part([3], 'The state in which it is served.', {
+    conditions: part([1, '[]'], 'The observed conditions.', {
       type: [1, 'string', '!', 'NamesAccepted, Established, Terminating and others.', REQUIRED],
       status: [2, 'string', '!', 'True, False or Unknown.', REQUIRED],
       lastTransitionTime: [3, 'time', '', 'When the status changed.'],
       reason: [4, 'string', '', 'Why, in one word.'],
       message: [5, 'string', '', 'Why, in words.'],
-      observedGeneration: [6, 'int64', '', 'Of which generation.'],
+      observedGeneration: [6, 'int64', '', 'The generation that was observed.'],
     }),
     acceptedNames: names(2, '!', 'The names that are served: no other definition of the group has them.'),
     storedVersions: [3, 'string', '[]', 'The versions in which objects may be stored.'],
-    observedGeneration: [4, 'int64', '', 'Of which generation.'],
+    observedGeneration: [4, 'int64', '', 'The generation that was observed.'],
   }),
 });
 
@@ -500,7 +500,7 @@ export function builtInSchema(kind: NamedKind): JsonSchema | undefined {
   return known;
 }
 
-/** What was sent as an object of a built-in kind, as its table has it. Anything else is left as it is. Throws 400. */
+/** Reads a sent object of a built-in kind according to its table. Objects of other kinds are left as they are. Throws 400. */
 export function* typed(of: NamedKind & { readonly apiVersion: string }, sent: unknown): Work<unknown> {
   const fields = messageOf(of);
   if (fields === undefined || !isRecord(sent)) return sent;

@@ -4,7 +4,7 @@
  *     [{ op: 'test', path: '/spec/count', value: 1 }, { op: 'replace', path: '/spec/count', value: 2 }]
  *
  * Written here because it is short, and because existing libraries change the object in place, let `__proto__` through or forbid
- * it as a name, and have no limits: ten `copy` operations of a document into itself make it a thousand times as large.
+ * it as a name, and have no limits: ten `copy` operations of a document into itself make it a thousand times larger.
  *
  * - The input is not changed. Each object or array is copied before its first change, and the patch then owns the copy: a
  *   thousand operations on one array copy it once.
@@ -21,7 +21,7 @@ export class PatchFailure extends Error {
   override readonly name: string = 'PatchFailure';
 }
 
-/** What is not a list of operations. */
+/** The patch is not a list of operations. */
 export class PatchUnreadable extends PatchFailure {}
 
 /** One operation, read but not applied. */
@@ -73,7 +73,7 @@ function toOperation(each: JsonObject, at: number): Operation {
   }
 }
 
-/** Moves of elements between two places to pause. */
+/** How many elements are moved between two pauses. */
 const MOVES = 2 ** 20;
 
 /** Returns the result of applying the operations to a document, in their order. Throws {@link PatchFailure}. */
@@ -90,15 +90,15 @@ export function* jsonPatch(document: unknown, operations: readonly Operation[], 
   return current;
 }
 
-/** What the operations of one patch share. */
+/** State shared by the operations of one patch. */
 interface Means {
   /** The objects and arrays that this patch has made, and may change. */
   readonly copies: WeakSet<object>;
   readonly maxCopied: number;
   copied: number;
-  /** Values that have been copied. */
+  /** How many values have been copied. */
   parts: number;
-  /** Elements of arrays that have been moved by one place. */
+  /** How many array elements have been moved by one place. */
   moved: number;
 }
 
@@ -133,7 +133,7 @@ function* applied(current: unknown, operation: Operation, means: Means): Work<un
 }
 
 function* copyOf(value: unknown, means: Means): Work<unknown> {
-  // Copying a parent into itself doubles the depth each time, and JSON.stringify needs a stack.
+  // Copying a parent into itself doubles the depth each time, and JSON.stringify is recursive.
   means.parts += yield* checkingDepth(value);
   if (means.parts > MAX_PARTS) throw new PatchFailure(`copies more than ${MAX_PARTS} values`);
   const text = yield* stringifying(value);
@@ -179,7 +179,7 @@ function index(array: readonly unknown[], token: string, behind: boolean): numbe
   return at;
 }
 
-/** The member of a value that a token names. */
+/** The member or element that a token names. */
 function step(value: unknown, token: string): unknown {
   if (Array.isArray(value)) return value[index(value, token, false)];
   if (isRecord(value) && Object.hasOwn(value, token)) return value[token];
@@ -191,8 +191,8 @@ function read(document: unknown, path: readonly string[]): unknown {
 }
 
 /**
- * Whether an object has no member of a name. As in Kubernetes, a test for null then succeeds, by which clients test for absence, null
- * is copied, and to replace it is to add it.
+ * Whether an object lacks a member. As in Kubernetes, `test` for null then succeeds, by which clients test for absence, `copy`
+ * copies null, and `replace` adds the member.
  */
 function isAbsent(document: unknown, path: readonly string[]): boolean {
   const name = path.at(-1);
@@ -201,10 +201,10 @@ function isAbsent(document: unknown, path: readonly string[]): boolean {
 }
 
 type Changed = JsonObject | unknown[];
-/** What is done to the copy of an object or array, at the member of a name. */
+/** A change of a copied object or array, at one member. */
 type Act = (parent: Changed, token: string, means: Means) => void;
 
-/** Copies everything on the way to a place, unless that has been done already, and acts at its end. */
+/** Copies everything on the path to a place that has not been copied yet, and acts at its end. */
 function* changed(document: unknown, path: readonly string[], { act, means }: { act: Act; means: Means }): Work<unknown> {
   const last = path.length - 1;
   if (last < 0) throw new PatchFailure('the document itself cannot be removed');
@@ -227,7 +227,7 @@ function* changed(document: unknown, path: readonly string[], { act, means }: { 
   return root;
 }
 
-/** Puts elements into an array, or takes one out. */
+/** Inserts elements into an array, or removes one. */
 function splice(array: unknown[], at: number, { means, items }: { means: Means; items: readonly unknown[] }): void {
   means.moved += array.length - at;
   if (means.moved > MAX_MOVED) throw new PatchFailure(`moves more than ${MAX_MOVED} elements of arrays`);

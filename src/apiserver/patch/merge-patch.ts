@@ -8,15 +8,15 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 /** An object of JSON. */
 export type JsonObject = Record<string, unknown>;
 
-/** The deepest nesting of a patch's result. No honest patch comes near, and deeper values would exhaust the stack. */
+/** The deepest nesting of a patch's result. Real patches do not come near it, and deeper values would exhaust the stack. */
 const MAX_DEPTH = 200;
 
-/** The own value of an object under a name: undefined for `constructor`, unless the object itself has one. */
+/** The object's own value under a name: undefined for `constructor`, unless the object itself has such a member. */
 export function ownValue(object: JsonObject, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
-/** The members of an object, but not their values, to be changed. */
+/** A shallow copy of an object, which may be changed. */
 export function* copyingMembers(object: JsonObject): Work<JsonObject> {
   const names = Object.keys(object);
   if (names.length < STRIDE) return { ...object };
@@ -38,7 +38,7 @@ export function* checkingDepth(value: unknown): Work<number> {
   return parts;
 }
 
-/** RFC 7386: a patch that looks like the object. null removes; objects are merged; everything else replaces. */
+/** RFC 7386: a patch in the form of the object. null removes; objects are merged; anything else replaces. */
 
 /** Returns the result of applying the patch to a value. Neither is changed, but the result may share parts with both. */
 export function* mergePatch(current: unknown, patch: unknown): Work<unknown> {

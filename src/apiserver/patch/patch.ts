@@ -1,9 +1,9 @@
 /**
- * Applies a PATCH to an object, in Kubernetes' formats but for the last one:
+ * Applies a PATCH to an object, in Kubernetes' formats except the last one:
  *
- *     application/merge-patch+json              RFC 7386: looks like the object
+ *     application/merge-patch+json              RFC 7386: in the form of the object
  *     application/json-patch+json               RFC 6902: a list of operations
- *     application/strategic-merge-patch+json    a merge patch that knows the lists of a kind; kinds without such lists refuse it
+ *     application/strategic-merge-patch+json    a merge patch that also merges lists; kinds without such lists refuse it
  *     application/apply-patch+yaml              server-side apply: see `verbs/apply.ts`
  *
  * No input is changed. Refusals are those of a kube-apiserver: 400 for an invalid patch, 422 for one that cannot be applied, 413
@@ -28,7 +28,7 @@ const MEDIA_TYPES: Readonly<Record<string, PatchType>> = {
   'application/apply-patch+yaml': 'apply',
 };
 
-/** A kind: built-in ones, and those whose schema says how lists are merged, take strategic merge patches. */
+/** A kind. Built-in kinds, and those whose schema says how lists are merged, accept strategic merge patches. */
 interface PatchedKind extends NamedKind {
   readonly schema?: JsonSchema | undefined;
 }
@@ -52,7 +52,7 @@ function strategiesOf(kind: PatchedKind): MergeStrategies | undefined {
   let known = strategies.get(schema);
   if (known === undefined) {
     known = { ...METADATA_LISTS };
-    // Of a built-in kind, that it is one is enough.
+    // Built-in kinds always accept them.
     if (collect(schema, '', known) === 0 && builtIn === undefined) known = undefined;
     strategies.set(schema, known ?? NONE);
   }
@@ -62,7 +62,7 @@ function strategiesOf(kind: PatchedKind): MergeStrategies | undefined {
 const NONE: MergeStrategies = {};
 const strategies: WeakMap<JsonSchema, MergeStrategies> = new WeakMap();
 
-/** Adds the lists of a schema that are merged, by their paths. Returns how many there are. */
+/** Adds a schema's merged lists, by their paths. Returns how many there are. */
 function collect(schema: JsonSchema, path: string, into: Record<string, MergeStrategies[string]>): number {
   let count = 0;
   const { properties, items } = schema as { properties?: Readonly<Record<string, JsonSchema>>; items?: JsonSchema };
@@ -104,7 +104,7 @@ function unsupported(kind: PatchedKind): Error {
 }
 
 /**
- * Reads a parsed patch once; the result can be applied as often as a write is tried.
+ * Reads a parsed patch once; the result can be applied again whenever a write is retried.
  *
  * @throws {WatchError} REFUSED with 400, 413, 415 or 422.
  */
@@ -135,7 +135,7 @@ function* read(patch: unknown): Work<Operation[]> {
 function* applied(current: object, operations: readonly Operation[]): Work<JsonObject> {
   const result = yield* told(jsonPatch(current, operations, MAX_COPIED));
   if (!isRecord(result)) throw refused(422, 'Invalid', 'the result of the patch is not an object');
-  // A hundred operations that each add one level are not a deep patch, but make a deep object.
+  // A patch that is not deep itself can make a deep object, with a hundred operations that each add a level.
   yield* checkingDepth(result);
   return result;
 }

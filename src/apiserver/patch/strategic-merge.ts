@@ -1,10 +1,10 @@
 /**
- * Kubernetes' strategic merge patch: a merge patch with directives, which also merges lists where the kind says so. kubectl sends
- * it for the kinds that it knows, such as ConfigMap and Namespace. Upstream: `strategicpatch`.
+ * Kubernetes' strategic merge patch: a merge patch with directives, which also merges lists if the kind says so. kubectl sends it
+ * for the kinds that it knows, such as ConfigMap and Namespace. Upstream: `strategicpatch`.
  *
- *     finalizers: ['b']                        added to those that are there: a set
+ *     finalizers: ['b']                        added to the existing ones: a set
  *     $deleteFromPrimitiveList/finalizers: ['a']   taken out of that set
- *     $setElementOrder/finalizers: ['c', 'b']  the order that they are to have
+ *     $setElementOrder/finalizers: ['c', 'b']  the order that they should have
  *     ownerReferences: [{ uid, ... }]          merged with the one of the same uid; { uid, $patch: 'delete' } removes it
  *     $patch: 'replace' | 'delete' | 'merge'   of an object: replace it, empty it, merge
  *     $retainKeys: ['type']                    of an object: remove all other members
@@ -20,7 +20,7 @@ import { copyingMembers, type JsonObject, ownValue } from './merge-patch.ts';
 /** How a list is merged: as a set of plain values, or as objects with one member as their key. Other lists are replaced. */
 type ListStrategy = 'set' | { readonly key: string };
 
-/** By the path of a list, such as `metadata.finalizers`. */
+/** Strategies by the path of a list, such as `metadata.finalizers`. */
 export type MergeStrategies = Readonly<Record<string, ListStrategy>>;
 
 /** The lists that every kind has. Upstream: the tags of `metav1.ObjectMeta`. */
@@ -59,7 +59,7 @@ function* mergeObjects(current: JsonObject, patch: JsonObject, place: Place): Wo
   const concerned = new Set<string>();
   yield* each(names, (name) => {
     if (name === DIRECTIVE || name === RETAIN) return;
-    // Even if only by a directive.
+    // Even if it is named only by a directive.
     concerned.add(name.startsWith(ORDER) || name.startsWith(DELETE) ? name.slice(name.indexOf('/') + 1) : name);
   });
   let steps = 0;
@@ -71,7 +71,7 @@ function* mergeObjects(current: JsonObject, patch: JsonObject, place: Place): Wo
   return result;
 }
 
-/** Visits things in pieces: a list may have a million elements. */
+/** Visits elements in pieces: a list may have a million. */
 function* each<T>(things: Iterable<T>, visit: (thing: T, at: number) => void): Work<void> {
   let at = 0;
   for (const thing of things) {
@@ -86,7 +86,7 @@ function mergeMember(result: JsonObject, patch: JsonObject, place: Place, name: 
   const value = ownValue(patch, name);
   const strategy = ownValue(place.strategies as JsonObject, place.path) as ListStrategy | undefined;
   if (strategy !== undefined) return mergeListMember(result, patch, { ...place, name, strategy });
-  // If it is removed, or has only directives for a list that is not merged, there is nothing to do.
+  // Nothing to do if it is removed, or has only directives for a list that is not merged.
   if (value === undefined || value === null) return undefined;
   if (isRecord(value)) return mergeObjectMember(result, { name, current, value, place });
   put(result, name, value);
@@ -141,7 +141,7 @@ function* mergeList(current: unknown, patch: JsonObject, place: ListPlace): Work
   if (current === undefined && merged.length === 0) return undefined;
   const idOf = (item: unknown): unknown => (strategy === 'set' || !isRecord(item) ? item : ownValue(item, strategy.key));
   const was = yield* positions(there, idOf);
-  // What the patch names is in its order, even without a directive.
+  // Elements that the patch names keep its order, even without a directive.
   const sorted = yield* inOrder(merged, given, { was, idOf });
   return order === undefined ? sorted : yield* inOrder(sorted, order, { was, idOf });
 }
@@ -241,7 +241,7 @@ function* inOrder(
   return result;
 }
 
-/** Items by rank, those of one rank in the order in which they are. */
+/** Items by rank; those of equal rank keep their order. */
 function* ranked(items: readonly unknown[], rankOf: (item: unknown) => number): Work<readonly unknown[]> {
   const byRank = new Map<number, unknown[]>();
   let [last, isSorted] = [-1, true];

@@ -1,9 +1,9 @@
 /**
- * JSON from the wire. Its bytes are limited before they get here; this limits its nesting before it is parsed, since code that
- * walks an object later is recursive, and its parts, since an empty object takes far longer than its two bytes suggest. Of members with the same name, the last counts, and a caller can ask for them; the text is
- * never used again, so no two readers can see different ones. A member `__proto__` is a member like any other. A number that
- * JavaScript would change, as it may an int64 beyond 2^53, is refused: clients in other languages keep it, so nobody would notice
- * the loss.
+ * JSON from the wire. Its size is limited before it gets here. This limits its nesting before it is parsed, since code that walks
+ * objects is recursive, and the number of its parts, since an empty object costs far more than its two bytes suggest. If a name
+ * occurs twice in an object, the last member counts, and the caller can be told; the text is never used again, so no two readers
+ * can see different members. `__proto__` is a member like any other. A number that JavaScript would change, such as an int64
+ * beyond 2^53, is refused: clients in other languages keep it, so nobody would notice the loss.
  */
 import { parsing, walking } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
@@ -12,25 +12,25 @@ import { badRequest } from '../api-status.ts';
 
 /**
  * Paths of fields to report: a limited number, each shortened if it is long, and how many more there are. A hostile object can
- * have a million fields at the end of paths of a megabyte.
+ * have a million fields with paths of a megabyte.
  */
 
 /** A name of a member, or an index of a list. */
 export type Step = string | number;
 
-/** The most that are reported, as upstream does for its own kinds. */
+/** The most paths that are reported, as upstream does for its own kinds. */
 export const MAX_PATHS = 100;
 const MAX_PATH_CHARS = 256;
 
 export class FieldPaths {
   readonly #paths: Set<string> = new Set();
   #more = 0;
-  /** What upstream's reader of YAML says of each. */
+  /** The message of upstream's YAML parser for each. */
   readonly lines: string[] = [];
 
   /**
-   * Adds the path of these steps, which are computed only if it is reported. Equal paths are reported once. `line`: that of the
-   * value, if anyone asks for it.
+   * Adds a path. Its steps are computed only if it is reported. Equal paths are reported once. `line`: the line of the value, if
+   * it is needed.
    */
   add(steps: () => readonly Step[], line?: () => number): void {
     if (line && this.lines.length < MAX_PATHS) {
@@ -68,8 +68,8 @@ function toPath(steps: readonly Step[]): string {
 }
 
 /**
- * Members that a JSON text contains twice, of which a parser keeps the last. No search is needed to know whether there are any:
- * each member has one colon outside of strings, so there are as many colons as members, unless a name is repeated.
+ * Finds members that a JSON text contains twice, of which a parser keeps the last. Whether there are any is known without a
+ * search: each member has one colon outside of strings, so there are as many colons as members, unless a name is repeated.
  *
  *     text ---> colons --.
  *                        +--> as many? none came twice
@@ -85,7 +85,7 @@ export function* membersIn(value: unknown): Work<number> {
   return members;
 }
 
-/** The same at a stretch, of what has few and is not deep. */
+/** The same in one go, for a value that is small and not deep. */
 function membersOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   let members = 0;
@@ -111,7 +111,7 @@ interface Level {
   isNext: boolean;
 }
 
-/** Finds them in a valid JSON text. */
+/** Finds repeated members in a valid JSON text. */
 export function* duplicateFields(text: string): Work<FieldPaths> {
   const found = new FieldPaths();
   const levels: Level[] = [];
@@ -149,12 +149,12 @@ export function* duplicateFields(text: string): Work<FieldPaths> {
   return found;
 }
 
-/** How much is read in one step, in characters. */
+/** How many characters are read in one step. */
 const PIECE_CHARS = 65_536;
 const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
 const [OBJECT, END_OF_OBJECT, LIST, END_OF_LIST] = [0x7b, 0x7d, 0x5b, 0x5d];
 
-/** The ends of lines between a name and its value. */
+/** The number of line ends between a name and its value. */
 function linesBetween(text: string, from: number): number {
   let lines = 0;
   for (let at = from; BETWEEN.includes(text.charAt(at)); at++) if (text.charCodeAt(at) === LINE_END) lines++;
@@ -190,12 +190,12 @@ function nameOf(written: string): string {
 export const MAX_DEPTH = 128;
 /** The most members, objects and lists together. */
 export const MAX_PARTS = 102_400;
-/** The most members of one object: each costs many times what it does in a small object. */
+/** The most members of one object: in a large object, each costs many times what it does in a small one. */
 export const MAX_KEYS = 65_536;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** What the bytes of a JSON text show before it is parsed. */
+/** The size of a JSON text, measured before it is parsed. */
 interface Extent {
   /** How deep its objects and lists are nested. */
   readonly depth: number;
@@ -214,7 +214,7 @@ export function* extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INF
   return extent;
 }
 
-/** Not in the generator, where it takes twice as long. */
+/** Not a part of the generator, where it would take twice as long. */
 class Measure implements Extent {
   depth: number = 0;
   members: number = 0;
@@ -223,7 +223,7 @@ class Measure implements Extent {
   #at: number = 0;
   #inText: boolean = false;
   #level: number = 0;
-  /** The members of the open objects and lists so far. */
+  /** The number of members so far, of each open object and list. */
   readonly #open: number[] = [0];
 
   /** Reads a piece. Returns whether there is more. */
@@ -235,7 +235,7 @@ class Measure implements Extent {
     for (; at < end && depth <= limit; at++) {
       let byte = bytes[at];
       if (inText) {
-        // Most of a text is in texts.
+        // Most of a text is in strings.
         while (byte !== QUOTE && at < end) {
           at += byte === BACKSLASH ? 2 : 1;
           byte = bytes[at];
@@ -275,8 +275,8 @@ interface BodyOptions {
 }
 
 /**
- * Parses a body. Throws 400 for one that is not JSON in UTF-8, too deep, or with a number that cannot be kept, and 413 for one with
- * too many parts.
+ * Parses a body. Throws 400 if it is not JSON in UTF-8, is nested too deeply, or has a number that cannot be kept, and 413 if it
+ * has too many parts.
  */
 export function* parsingBody(
   bytes: Uint8Array,
@@ -303,17 +303,17 @@ export function* parsingBody(
   return value;
 }
 
-/** The same at a stretch. */
+/** The same in one go. */
 export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) => void): unknown {
   return atOnce(parsingBody(bytes, { again }));
 }
 
-/** The refusal of what is nested too deeply. */
+/** The refusal of a body that is nested too deeply. */
 export function tooDeep(limit: number = MAX_DEPTH): Error {
   return badRequest(`the body is nested deeper than ${limit} levels`);
 }
 
-/** Throws 413 for a value with more than twice as many parts as a body may have: patches can add what no body could have. */
+/** Throws 413 for a value with more than twice as many parts as a body may have: patches can add more than fits in one body. */
 export function* checkingParts(value: unknown): Work<void> {
   if (partsLeft(value, FEW_PARTS) >= 0) return;
   let left = 2 * MAX_PARTS;
@@ -323,10 +323,10 @@ export function* checkingParts(value: unknown): Work<void> {
   });
 }
 
-/** As many as are counted at a stretch. */
+/** How many parts are counted in one go. */
 const FEW_PARTS = 8_192;
 
-/** How many of so many parts a value leaves; below 0: it has more. */
+/** How many of `most` parts remain after a value; negative if it has more. */
 function partsLeft(value: unknown, most: number): number {
   if (typeof value !== 'object' || value === null) return most;
   let left = most - 1;
@@ -335,16 +335,16 @@ function partsLeft(value: unknown, most: number): number {
   return left;
 }
 
-/** The refusal of what has too many parts. */
+/** The refusal of an object that has too many parts. */
 export function tooManyParts(most: number = MAX_PARTS): Error {
-  const limit = `${most} members, objects and lists, and of ${MAX_KEYS} members of one object`;
+  const limit = `${most} members, objects and lists, or of ${MAX_KEYS} members in one object`;
   return refused(413, 'RequestEntityTooLarge', `the object exceeds the limit of ${limit}`);
 }
 
-/** Matches every number that cannot be kept, and few others: a quick check for bodies without any. */
+/** Matches every number that cannot be kept, and few others: a quick check, which most bodies pass. */
 const LONG_NUMBER = /[0-9]{16}|[0-9][eE]\+?[0-9]{3}/;
 const LONG_NUMBER_CHARS = 16;
-/** Longer integers are not int64s, but floating point everywhere. */
+/** Longer integers are not int64s: other languages read them as floating point, too. */
 const LONG_INTEGER = /^-?[0-9]{16,21}$/;
 const MAX_SHOWN = 40;
 

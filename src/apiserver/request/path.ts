@@ -7,12 +7,12 @@
  *     /apis/example.com/v1/namespaces/x/orders/a/status  a subresource
  *     /healthz, /apis, /openapi/v3, ...                  not a resource: only `segments`
  *
- * A URL comes from the wire. Each segment is decoded once; one that is then not a plain name, such as `..`, or contains a slash
- * or a control character, is refused. Nothing is normalised: a path that is not written as clients write it is not served.
+ * URLs are untrusted. Each segment is decoded once; one that is then not a plain name, such as `..`, or contains a slash or a
+ * control character, is refused. Nothing is normalised: a path is served only if it is written as clients write it.
  */
 import { badRequest, noSuchPath } from '../api-status.ts';
 
-/** Content negotiation: what a client accepts, and the type that a body declares. */
+/** Content negotiation: what a client accepts, and the declared type of a body. */
 
 /** One of the media types that a client accepts. */
 export interface MediaRange {
@@ -24,7 +24,7 @@ export interface MediaRange {
 
 const MAX_CLAUSES = 32;
 
-/** Reads an Accept header: the clauses in the order of preference. Those with `q=0` are left out. No clauses mean any type. */
+/** Reads an Accept header: its clauses in order of preference, without those with `q=0`. No clauses mean any type. */
 export function readAccept(header: string | undefined): readonly MediaRange[] {
   const text = header?.trim() ?? '';
   if (text === '') return ANYTHING;
@@ -41,10 +41,10 @@ function clausesOf(text: string): readonly MediaRange[] {
     const parameters = new Map(words.map(pair));
     const q = Number(parameters.get('q') ?? 1);
     parameters.delete('q');
-    // A quality that is not a number is none, as upstream.
+    // A quality that is not a number is ignored, as upstream.
     return type && !(q <= 0) ? [{ clause: { type: type.toLowerCase(), parameters }, q: Number.isNaN(q) ? 1 : q }] : [];
   });
-  // A sort keeps the order of what is equal.
+  // The sort is stable.
   return ranked.sort((one, other) => other.q - one.q).map(({ clause }) => clause);
 }
 
@@ -80,10 +80,10 @@ export function mediaType(header: string | undefined): string {
   return (header ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-/** What a client wants to do, in the words of `authorize`. */
+/** What a client wants to do, as `authorize` gets it. */
 export type Verb = (typeof VERBS)[number];
 
-/** All verbs: the one list of them. Discovery tells them in this order. */
+/** All verbs: the only list of them. Discovery lists them in this order. */
 export const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const;
 
 /** A path of a resource. */
@@ -93,7 +93,7 @@ export interface ResourcePath {
   readonly version: string;
   readonly apiVersion: string;
   readonly plural: string;
-  /** Undefined for all namespaces, and for what is in none. */
+  /** Undefined for all namespaces, and for resources that are not namespaced. */
   readonly namespace: string | undefined;
   readonly name: string | undefined;
   readonly subresource: string | undefined;
@@ -111,9 +111,7 @@ export interface OtherPath {
 const MAX_SEGMENT_CHARS = 512;
 const MAX_SEGMENTS = 12;
 
-/**
- * Splits the target of a request into path and query. Of an absolute URL, as proxies get it, only the path and query are used.
- */
+/** Splits a request's target into path and query. The rest of an absolute URL, which proxies get, is ignored. */
 export function splitTarget(target: string): { readonly path: string; readonly search: string } {
   const whole = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '');
   const relative = whole.includes('#') ? whole.replace(/#.*$/s, '') : whole;
@@ -133,7 +131,7 @@ export function readPath(path: string): ResourcePath | OtherPath {
   return { isResource: true, group, version, apiVersion, ...readResource(rest.slice(head)) };
 }
 
-/** After a namespace's name, these belong to the namespace; everything else is in it. */
+/** After a namespace's name, these are subresources of the namespace; anything else is a resource in it. */
 const OF_NAMESPACES: ReadonlySet<string> = new Set(['status', 'finalize']);
 
 type Within = Pick<ResourcePath, 'plural' | 'namespace' | 'name' | 'subresource' | 'forcedWatch'>;
@@ -155,7 +153,7 @@ function toSegments(path: string): readonly string[] {
   return path.length <= MAX_SEGMENT_CHARS && PLAIN.test(path) ? raw : raw.map(toSegment);
 }
 
-/** Segments that need no decoding, and no `..`: each begins with a letter or digit. */
+/** Segments that need no decoding and are not `..`: each begins with a letter or digit. */
 const PLAIN = /^(?:\/[a-zA-Z0-9][-a-zA-Z0-9._:]*)+\/?$/;
 
 function toSegment(raw: string): string {
@@ -184,8 +182,8 @@ export function toVerb(method: string, { name }: Pick<ResourcePath, 'name'>, isW
 }
 
 /**
- * The pattern of a path, as one of a number that has a limit; undefined where clients could make up more of them. Only the path of a
- * resource that exists has a verb.
+ * The pattern of a path, for labels: there is a limited number of them. Undefined if clients could invent the path. Only paths of
+ * existing resources have a verb.
  */
 export function routeOf(
   path: string,

@@ -1,12 +1,13 @@
 /**
- * The built-in kinds in protobuf, by their tables of fields: client-go's typed clients, and so `kubectl create configmap`, have sent
- * nothing else since 1.35, and do not try JSON when they are refused. Objects of other kinds are sent as JSON by every client.
- * Upstream: `runtime.Unknown` around the messages of `generated.proto`.
+ * The built-in kinds in protobuf, by their tables of fields: since 1.35, client-go's typed clients, and so `kubectl create
+ * configmap`, send nothing else, and do not fall back to JSON when they are refused. Every client sends objects of other kinds as
+ * JSON. Upstream: `runtime.Unknown` around the messages of `generated.proto`.
  *
  *     k8s\0 | 1: { apiVersion, kind } | 2: the object
  *
- * Unknown fields are skipped, as protobuf demands. Every length is checked against the bytes that are there, and messages are nested no
- * deeper than their tables, or 200 levels. They have no more parts, and their maps no more keys, than a body in JSON. What is read still has to pass `typing`.
+ * Unknown fields are skipped, as protobuf requires. Every length is checked against the bytes that follow, and messages are
+ * nested no deeper than their tables, or 200 levels. They have no more parts, and their maps no more keys, than a JSON body. The
+ * result still has to pass `typing`.
  */
 import { put, stringifying } from '../../storage/json.ts';
 import { badRequest } from '../../storage/statuses.ts';
@@ -27,7 +28,7 @@ const encoder = new TextEncoder();
 function* readMessage(bytes: Uint8Array, of: Shape, steps: Steps): Work<Record<string, unknown>> {
   const message: Record<string, unknown> = {};
   const reader = new Reader(bytes);
-  /** The entries of maps so far. */
+  /** The number of entries so far, by map. */
   let counts: Map<Field, number> | undefined;
   while (reader.more) {
     if (++steps.count % STRIDE === 0) yield;
@@ -47,7 +48,7 @@ function* readMessage(bytes: Uint8Array, of: Shape, steps: Steps): Work<Record<s
   return message;
 }
 
-/** How many fields of all messages have been read or written, how deep the present one is, and how many parts the object has. */
+/** How many fields have been read or written, how deep the current message is, and how many parts the object has. */
 interface Steps {
   count: number;
   depth: number;
@@ -112,7 +113,7 @@ function add(message: Record<string, unknown>, { name, type, form }: Field, valu
     put(values, key, own);
     message[name] = values;
   } else if (value !== undefined && (form !== '' || (value !== '' && value !== 0 && value !== false))) {
-    // An empty text cannot be distinguished from a missing one, and a zero time has no value.
+    // An empty string cannot be distinguished from a missing one, and a zero time has no value.
     message[name] = value;
   }
 }
@@ -120,7 +121,7 @@ function add(message: Record<string, unknown>, { name, type, form }: Field, valu
 const TIME: Shape = shape('', { seconds: [1, 'int64', '!', ''], nanos: [2, 'int32', '!', ''] });
 const FIELDS_V1: Shape = shape('', { Raw: [1, 'string', '!', ''] });
 
-/** Zero seconds stand for Go's zero time, which is not a time. */
+/** Zero seconds stand for Go's zero time, which means no time. */
 function toTime({ seconds = 0, nanos = 0 }: { seconds?: unknown; nanos?: unknown }, type: 'time' | 'microTime'): unknown {
   const [ms, micros] = [Number(seconds) * 1_000, type === 'time' ? 0 : Math.floor(Number(nanos) / 1_000)];
   if (ms === 0 && micros === 0) return undefined;
@@ -132,7 +133,7 @@ function toTime({ seconds = 0, nanos = 0 }: { seconds?: unknown; nanos?: unknown
 const YEAR_0 = Date.parse('0000-01-01T00:00:00Z');
 const YEAR_10_000 = Date.UTC(10_000, 0);
 
-/** Limited as a body in JSON is. Its parts are parts of the object. */
+/** Has the limits of a JSON body. Its parts count as parts of the object. */
 function* toJson({ Raw }: { Raw?: unknown }, steps: Steps): Work<unknown> {
   if (!Raw) return undefined;
   const bytes = encoder.encode(String(Raw));
@@ -162,7 +163,7 @@ class Reader {
     return this.#at < this.#bytes.length;
   }
 
-  /** A floating-point number of 64 bits. */
+  /** A 64-bit floating-point number. */
   double(): number {
     const { buffer, byteOffset, length } = this.#bytes;
     if (this.#at + 8 > length) throw broken('it ends within a number');
@@ -170,7 +171,7 @@ class Reader {
     return new DataView(buffer, byteOffset, length).getFloat64(this.#at - 8, true);
   }
 
-  /** A signed integer of 64 bits, in two halves. Beyond 2^53 it is not exact. */
+  /** A signed 64-bit integer, read in two halves. Beyond 2^53 it is not exact. */
   varint(): number {
     let [low, high] = [0, 0];
     for (let shift = 0; shift < 70; shift += 7) {
@@ -208,7 +209,7 @@ function broken(why: string): Error {
 const TYPE: Shape = shape('', { apiVersion: [1, 'string', '', ''], kind: [2, 'string', '', ''] });
 const MAGIC = [0x6b, 0x38, 0x73, 0x00] as const;
 
-/** Whether objects of a kind are answered in protobuf. */
+/** Whether objects of a kind can be returned in protobuf. */
 export function hasProtobuf(kind: NamedKind): boolean {
   return shapeOf(kind) !== undefined;
 }
@@ -231,7 +232,7 @@ export function readDeleteOptions(bytes: Uint8Array): Work<unknown> {
 /** Reads an envelope, which names the kind and contains the object. */
 export function* readEnvelope(bytes: Uint8Array, of: Shape): Work<object> {
   if (!MAGIC.every((byte, at) => bytes[at] === byte))
-    throw badRequest('the body is not protobuf of Kubernetes: it begins differently');
+    throw badRequest('the body is not protobuf of Kubernetes: it does not begin with k8s');
   if (bytes.length === MAGIC.length) throw badRequest('the body is not protobuf of Kubernetes: it is cut off');
   const envelope = shape('', { type: [1, TYPE, '!', ''], object: [2, of, '!', ''] });
   const message = yield* readMessage(bytes.subarray(MAGIC.length), envelope, { count: 0, depth: 0, parts: 0 });
@@ -240,7 +241,7 @@ export function* readEnvelope(bytes: Uint8Array, of: Shape): Work<object> {
 }
 
 /**
- * Bytes that are written from their end: a message's length stands before it, and is known when it has been written.
+ * Bytes that are written back to front, because a message's length precedes it, and is known only once it has been written.
  *
  *     [ free ............ | <- at: field 1 | field 2 | field 3 ]
  */
@@ -268,7 +269,7 @@ class Writer {
     this.#bytes.set(bytes, this.#at);
   }
 
-  /** Seven bits at a time, the lowest first. Below zero: ten bytes, as of 64 bits. */
+  /** Seven bits at a time, the lowest first. Negative numbers take ten bytes, as 64-bit integers. */
   varint(value: number): void {
     const groups: number[] = [];
     if (value < 0) {
@@ -282,7 +283,7 @@ class Writer {
     this.raw(groups.map((group, at) => (at === groups.length - 1 ? group : group + 128)));
   }
 
-  /** What stands before what has been written since `length` was that. */
+  /** Writes the header of the field written since `length` was `since`. */
   head(number: number, since: number): void {
     this.varint(this.length - since);
     this.varint(number * 8 + BYTES);
@@ -305,7 +306,7 @@ class Writer {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Writes the fields of a message, the last one first. Gogo writes zeros of what is always there; so do we. */
+/** Writes the fields of a message, the last one first. Like gogo, it writes zeros for required fields. */
 function* writeMessage(writer: Writer, of: Shape, { message, steps }: { message: Members; steps: Steps }): Work<void> {
   for (let at = of.fields.length - 1; at >= 0; at--) {
     const field = of.fields[at] as Field;
@@ -356,14 +357,14 @@ function* writeTime(writer: Writer, value: unknown, steps: Steps): Work<void> {
   yield* writeMessage(writer, TIME, { message: { seconds: Math.floor(ms / 1_000), nanos: Number(micros) * 1_000 }, steps });
 }
 
-/** An object without an envelope, as lists have it. */
+/** An object without an envelope, as in lists. */
 export function* writingMessage(object: object, of: Shape): Work<Uint8Array> {
   const writer = new Writer();
   yield* writeMessage(writer, of, { message: object as Members, steps: { count: 0, depth: 0, parts: 0 } });
   return writer.written;
 }
 
-/** The bytes before and after a message of this length that make an envelope of it. */
+/** The bytes before and after a message of this length that turn it into an envelope. */
 export function envelopeOf(
   { apiVersion, kind }: { readonly apiVersion: string; readonly kind: string },
   length: number,
@@ -382,7 +383,7 @@ export function envelopeOf(
 /** Its encoding and its type, which are empty. */
 const TAIL = Uint8Array.of(3 * 8 + BYTES, 0, 4 * 8 + BYTES, 0);
 
-/** What stands before a value of this length that is the field of a message. */
+/** The header of a field whose value has this length. */
 export function fieldHead(number: number, length: number): Uint8Array {
   const writer = new Writer(16);
   writer.varint(length);

@@ -1,6 +1,6 @@
 /**
- * The parameters of a list and of a watch: read from a query or from options, completed, and checked. Whether they fit together
- * depends only on the parameters. Upstream: `metainternalversion` defaults and validation.
+ * The parameters of a list and of a watch: read from a query or from options, completed, and checked. Whether they may be
+ * combined depends on nothing else. Upstream: `metainternalversion` defaults and validation.
  */
 import type { ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
 import { LIST_NAMES } from '../../storage/requests.ts';
@@ -9,7 +9,7 @@ import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { shown } from '../verbs/metadata.ts';
 
-/** What a list or a watch asks for. Texts that were not given are empty. */
+/** What a list or a watch asks for. Strings that were not given are empty. */
 export interface ListParameters {
   readonly watch: boolean;
   readonly resourceVersion: string;
@@ -23,7 +23,7 @@ export interface ListParameters {
   readonly continue: string;
 }
 
-/** How long texts may be. */
+/** How long strings may be. */
 interface QueryLimits {
   readonly maxSelectorLength: number;
 }
@@ -99,10 +99,7 @@ export function fromListOptions(options: ListOptions): ListParameters {
   return { ...common(options), limit: count('limit', options.limit), continue: text('continue', options.continue) };
 }
 
-/**
- * The same from the options of a watch in process. The requirements of `sendInitialEvents` are implied, as `createListWatcher`
- * does.
- */
+/** The same from the options of a watch in process. Adds what `sendInitialEvents` requires, as `createListWatcher` does. */
 export function fromWatchOptions(options: ListWatchOptions): ListParameters {
   checkOptions(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored', 'onBytes']);
   const { sendInitialEvents, allowWatchBookmarks = sendInitialEvents ?? false } = options;
@@ -111,7 +108,7 @@ export function fromWatchOptions(options: ListWatchOptions): ListParameters {
   return { ...base, resourceVersionMatch, watch: true, sendInitialEvents, allowWatchBookmarks };
 }
 
-/** What nobody has asked for. */
+/** Parameters of a request without any. */
 const NOTHING: ListParameters = {
   ...{ watch: false, sendInitialEvents: undefined, allowWatchBookmarks: false, timeoutSeconds: 0, limit: 0 },
   ...{ resourceVersion: '', resourceVersionMatch: '', labelSelector: '', fieldSelector: '', continue: '' },
@@ -138,7 +135,7 @@ function count(name: string, value: number = 0): number {
  * Completes and checks parameters. A watch without a version begins with the state, so that clients from before
  * `sendInitialEvents` still work.
  *
- * @throws 400 for a malformed value, 422 for parameters that do not fit together.
+ * @throws 400 for a malformed value, 422 for parameters that cannot be combined.
  */
 export function checkedParameters(given: ListParameters, { maxSelectorLength }: QueryLimits): ListParameters {
   for (const name of ['labelSelector', 'fieldSelector'] as const) {
@@ -177,7 +174,7 @@ function unsupported(value: string, supported: readonly string[]): FieldCause {
   return { field: MATCH, message: `Unsupported value: ${shown(value)}: supported values: ${list}` };
 }
 
-/** What does not fit together in a list. */
+/** What cannot be combined in a list. */
 function listCauses(given: ListParameters): readonly FieldCause[] {
   const { resourceVersionMatch: match, resourceVersion, sendInitialEvents } = given;
   const causes: FieldCause[] = [];
@@ -196,7 +193,7 @@ function listCauses(given: ListParameters): readonly FieldCause[] {
   return causes;
 }
 
-/** What does not fit together in a watch. */
+/** What cannot be combined in a watch. */
 function watchCauses(given: ListParameters): readonly FieldCause[] {
   const { resourceVersionMatch: match, sendInitialEvents } = given;
   const causes: FieldCause[] = [];

@@ -1,12 +1,12 @@
 /**
- * YAML from the wire, as Kubernetes reads it: the first document of a text in YAML 1.1, if JSON can say the same. The package `yaml`
- * does the grammar. It composes a document at a stretch, and recursively, so it is never shown a whole one:
+ * YAML from the wire, as Kubernetes reads it: the first document of a text in YAML 1.1, if it can be expressed in JSON. The
+ * package `yaml` does the parsing. It composes a document in one go, and recursively, so it is never given a whole one:
  *
  *     bytes --> lexemes --> tree of tokens --> parts of the tree, without what is large in them --> nodes --> value
- *               in pieces,  limited in depth       each composed by itself, then the large ones     as JSON would have it
+ *               in pieces,  limited in depth       each composed alone, then the large ones     as JSON would have it
  *
- * - Limits are those of JSON: depth, parts, members of an object. An alias counts as what it stands for.
- * - What goes before or after a value, such as comments, is limited too: it is read at a stretch. So is a text that is not written as it is.
+ * - The limits are those of JSON: depth, parts, members of an object. An alias counts as what it refers to.
+ * - What is read in one go is limited, too: comments and the like around a value, and strings to unfold or unescape.
  */
 import type { Composer, CST, Node } from 'yaml';
 import { put } from '../../storage/json.ts';
@@ -32,17 +32,17 @@ export async function loadYaml(): Promise<Yaml> {
 /** What is needed to read YAML. */
 interface YamlMeans {
   readonly yaml: Yaml;
-  /** Called with the members that occur more than once, of which the last one counts. */
+  /** Called with the members that occur more than once; the last one counts. */
   readonly again?: ((duplicates: FieldPaths) => void) | undefined;
 }
 
-/** Whether a body begins as JSON does: then it most likely is JSON, which needs no package. */
+/** Whether a body begins like JSON: then it most likely is JSON, which needs no package. */
 export function looksLikeJson(bytes: Uint8Array): boolean {
   const first = bytes.find((byte) => byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09);
   return first === 0x7b || first === 0x5b;
 }
 
-/** Reads YAML. Throws 400 for what is not YAML, or says what JSON cannot, and 413 for what has too many parts. */
+/** Reads YAML. Throws 400 if it is not YAML, or cannot be expressed in JSON, and 413 if it has too many parts. */
 export function* readYaml(bytes: Uint8Array, means: YamlMeans): Work<unknown> {
   let text: string;
   try {
@@ -58,14 +58,14 @@ export function* readYaml(bytes: Uint8Array, means: YamlMeans): Work<unknown> {
   return value;
 }
 
-/** The most lexemes: some twelve for each part. */
+/** The most lexemes: about twelve for each part. */
 const MAX_LEXEMES = 12 * MAX_PARTS;
 /** The most spaces, line ends and comments between two values. */
 const MAX_BETWEEN = 16_384;
-/** What is longer is not composed as a whole, in characters. */
+/** Parts that are longer are not composed as a whole, in characters. */
 const PART_CHARS = 8_192;
 
-/** The most characters of a text that is not written as it is: it is unfolded, or its escapes are resolved, at a stretch. */
+/** The most characters of a string that has to be unfolded or unescaped, which happens in one go. */
 const MAX_WRITTEN_CHARS = 65_536;
 
 function checkText(lexeme: string): void {
@@ -73,7 +73,7 @@ function checkText(lexeme: string): void {
   const isEscaped =
     (lexeme.startsWith('"') && lexeme.includes('\\')) || (lexeme.startsWith("'") && lexeme.indexOf("'", 1) < lexeme.length - 1);
   if (!isEscaped && !lexeme.includes('\n')) return;
-  const limit = `a text of more than ${MAX_WRITTEN_CHARS} characters, if it has several lines or escapes`;
+  const limit = `a string of more than ${MAX_WRITTEN_CHARS} characters with several lines or escapes`;
   throw refused(413, 'RequestEntityTooLarge', `YAML cannot have ${limit}: send JSON`);
 }
 
@@ -91,7 +91,7 @@ function* firstDocument(text: string, { Lexer, Parser }: Yaml): Work<CST.Documen
     checkText(lexeme);
     const found = documentIn(parser.next(lexeme));
     if (found) return found;
-    // The document, and a scalar, are on it too.
+    // The stack also holds the document, and a scalar.
     if (parser.stack.length > MAX_DEPTH + 2) throw tooDeep();
     if (++lexemes > MAX_LEXEMES) throw tooManyParts();
     if (lexemes % STRIDE === 0) yield;
@@ -110,7 +110,7 @@ class Reading {
   readonly #text: string;
   readonly #yaml: Yaml;
   readonly #anchors: Map<string, unknown> = new Map();
-  /** What is large, and where it ends, by what stands for it in a composed part. */
+  /** Large values, and where they end, by their placeholders in a composed part. */
   readonly #large: Map<unknown, { readonly token: Collection; readonly to: number }> = new Map();
   readonly #path: Step[] = [];
   #partsLeft: number = MAX_PARTS;
@@ -130,7 +130,7 @@ class Reading {
     return yield* this.#value(this.#composed(whole));
   }
 
-  /** A token, or what stands for it if it is large. */
+  /** A token, or its placeholder if it is large. */
   #shortened(token: CST.Token, to: number): CST.Token {
     if (to - token.offset <= PART_CHARS || !('items' in token)) return token;
     const short: CST.Token = { type: 'scalar', offset: token.offset, indent: token.indent, source: '-' };
@@ -177,9 +177,9 @@ class Reading {
       const next = items[at + 1];
       const end = (next && startOf(next)) ?? to;
       checkBetween(item.start, item.sep, endOf(item.key), endOf(item.value));
-      if (item.key && 'items' in item.key) throw badRequest('YAML: the name of a member is not a text');
+      if (item.key && 'items' in item.key) throw badRequest('YAML: a key is not a string');
       part.push(item.value ? { ...item, value: this.#shortened(item.value, end) } : item);
-      // The part before must not end with nothing after a comma, which only the last one may.
+      // A part other than the last must not end with a comma that nothing follows.
       const isFull = part.length >= STRIDE || end - from > PART_CHARS;
       if (next && !(isFull && (item.key || item.value))) continue;
       const node = this.#composed({
@@ -201,7 +201,7 @@ class Reading {
     for (const item of items) {
       if (Array.isArray(value)) {
         this.#path[this.#path.length - 1] = value.length;
-        // In a list, `a: b` is an object of its own, which has been composed as such.
+        // In a list, `a: b` is an object, and has been composed as one.
         value.push(yield* this.#value(item as Node));
       } else yield* this.#member(value, item as { readonly key: Node | null; readonly value: Node | null });
     }
@@ -213,7 +213,7 @@ class Reading {
     if (isScalar(pair.key) && pair.key.source === '<<' && pair.key.type === 'PLAIN')
       return yield* this.#merge(object, pair.value);
     const key = yield* this.#value(pair.key);
-    if (key === null || typeof key === 'object') throw badRequest('YAML: the name of a member is not a text');
+    if (key === null || typeof key === 'object') throw badRequest('YAML: a key is not a string');
     const name = String(key);
     this.#path[this.#path.length - 1] = name;
     const isAgain = Object.hasOwn(object, name);
@@ -227,7 +227,7 @@ class Reading {
     );
   }
 
-  /** The line of a place, counted from the one before. */
+  /** The line of a place, counted on from the previous one. */
   #lineOf(at: number): number {
     if (at < this.#counted.at) this.#counted = { at: 0, line: 1 };
     let { line } = this.#counted;
@@ -237,7 +237,7 @@ class Reading {
     return line;
   }
 
-  /** `<<`: the members of other objects, as far as the object has none of their names yet. */
+  /** `<<`: adds the members of other objects that the object does not have yet. */
   *#merge(object: Members, from: Node | null): Work<void> {
     const merged = yield* this.#value(from);
     for (const each of Array.isArray(merged) ? merged : [merged]) {
@@ -251,7 +251,7 @@ class Reading {
     return this.#anchors.get(name);
   }
 
-  /** What an alias stands for: a copy, as nothing in an object may be in it twice. */
+  /** The value of an alias: a copy, as no part of an object may occur in it twice. */
   *#copy(value: unknown, below: number = 0): Work<unknown> {
     if (++this.#steps % STRIDE === 0) yield;
     if (typeof value === 'string') this.#countChars(value);
@@ -272,7 +272,7 @@ class Reading {
     return object;
   }
 
-  /** Checks the depth of an object or a list that is so many levels below the present place. */
+  /** Checks the depth of an object or a list that is so many levels below the current place. */
   #checkDepth(below: number): void {
     if (this.#path.length + below >= MAX_DEPTH) throw tooDeep();
   }
@@ -289,18 +289,18 @@ class Reading {
   }
 
   #scalar({ source = '', type, tag }: ScalarNode): unknown {
-    if (tag === `${CORE}binary`) throw badRequest('YAML: !!binary cannot be kept: send base64 as a text');
+    if (tag === `${CORE}binary`) throw badRequest('YAML: !!binary is not supported: send base64 as a string');
     if (tag === undefined ? type !== 'PLAIN' : !RESOLVED.includes(tag)) return source;
     const value = resolved(source);
     if (tag === undefined || `${CORE}${nameOfType(value)}` === tag) return value;
     if (tag === `${CORE}float` && typeof value === 'number') return value;
-    throw badRequest(`YAML: ${JSON.stringify(source.slice(0, MAX_SHOWN))} is no ${tag.slice(CORE.length)}`);
+    throw badRequest(`YAML: ${JSON.stringify(source.slice(0, MAX_SHOWN))} is not a valid ${tag.slice(CORE.length)}`);
   }
 }
 
-/** All texts stay texts: what they mean is decided here, by the rules of YAML 1.1 in Go. */
+/** All scalars stay strings: what they mean is decided here, by the rules of YAML 1.1 in Go. */
 const OPTIONS = { schema: 'failsafe', uniqueKeys: false, keepSourceTokens: true, strict: true, logLevel: 'error' } as const;
-/** The most characters for which the aliases of a text may stand. */
+/** The most characters to which the aliases of a text may expand. */
 const MAX_CHARS = 3 * 2 ** 20;
 const MAX_SHOWN = 40;
 const CORE = 'tag:yaml.org,2002:';
@@ -347,10 +347,10 @@ function spellings<T>(word: string, value: T): [string, T][] {
 const INTEGER = /^[-+]?(0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|0|[1-9][0-9]*)$/;
 const FLOAT = /^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$/;
 const NOT_FINITE = /^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$/;
-/** No longer text is a number that could be kept. */
+/** The most characters of a number that can be kept. */
 const MAX_NUMBER_CHARS = 400;
 
-/** What a text without quotes means. */
+/** The value of an unquoted scalar. */
 function resolved(source: string): unknown {
   const word = WORDS.get(source);
   if (word !== undefined) return word;

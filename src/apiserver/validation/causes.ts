@@ -1,19 +1,19 @@
 /** Causes of refusals, in the words of upstream: `apimachinery/pkg/util/validation/field`. */
 import type { FieldCause } from '../definition.ts';
 
-/** Where values are shown, as much as fits a line. */
+/** The most characters of a value that a message shows. */
 const MAX_SHOWN_CHARS = 300;
 
 /** The most characters of a field in a cause, and of its message. */
 const [MAX_FIELD_CHARS, MAX_MESSAGE_CHARS] = [256, 1_000] as const;
 
-/** A cause of bounded length: the path to a field is as long as a client likes. The same cause if it is not longer. */
+/** A cause of bounded length, as clients can make the path of a field arbitrarily long. The same cause if it is short enough. */
 export function bounded(cause: FieldCause): FieldCause {
   const [field, message] = [middleCut(cause.field, MAX_FIELD_CHARS), middleCut(cause.message, MAX_MESSAGE_CHARS)];
   return field === cause.field && message === cause.message ? cause : { ...cause, field, message };
 }
 
-/** The beginning and the end of a text that is longer than this. A copy: a part of it would keep all of it in memory. */
+/** The beginning and the end of a text that is longer than this. A copy, as a substring would keep the whole text in memory. */
 export function middleCut(text: string, most: number): string {
   if (text.length <= most) return text;
   const half = Math.floor((most - 3) / 2);
@@ -23,7 +23,7 @@ export function middleCut(text: string, most: number): string {
 /** The path of a member. */
 export const childOf = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 
-/** A number as Go writes it with `%v`; `isFloat`: also one that is whole. */
+/** A number as Go writes it with `%v`. `isFloat`: it is a float, even if it is whole. */
 export function goNumber(value: number, isFloat: boolean = false): string {
   if (!isFloat && Number.isSafeInteger(value)) return String(value);
   const [digits = '', exponent = '0'] = value.toExponential().split('e');
@@ -32,7 +32,7 @@ export function goNumber(value: number, isFloat: boolean = false): string {
   return `${digits}e${Number(exponent) < 0 ? '-' : '+'}${power < 10 ? '0' : ''}${power}`;
 }
 
-/** A value as messages show it. */
+/** A value as it appears in messages. */
 export function shownValue(value: unknown): string {
   if (typeof value === 'number') return goNumber(value);
   const text = typeof value === 'string' ? value : undefined;
@@ -41,10 +41,10 @@ export function shownValue(value: unknown): string {
   return json.length > MAX_SHOWN_CHARS ? `${json.slice(0, MAX_SHOWN_CHARS)}...` : json;
 }
 
-/** Names that are sorted, as Go sorts them; of an object with more, the first of these come first. */
+/** How many names are sorted, as Go does; of an object with more, only the first ones are. */
 const MAX_SORTED = 1_024;
 
-/** The beginning of the JSON of a value, in the time that this takes. */
+/** The beginning of a value's JSON, in time proportional to its length. */
 function written(value: unknown, left: number): string {
   if (typeof value === 'string') return goEscaped(JSON.stringify(value.slice(0, left + 1)));
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
@@ -61,11 +61,11 @@ function written(value: unknown, left: number): string {
   return text + (isList ? ']' : '}');
 }
 
-/** The first characters of a value's JSON, in the time that these take: what is behind them is left out. */
+/** The first characters of a value's JSON, in time proportional to their number: the rest is not encoded. */
 export function jsonStart(value: unknown, most: number): string {
   let left = most;
   const cut = (_: string, each: unknown): unknown => {
-    // Each has a character of its own, and one before or behind it.
+    // Each takes at least one character, and one before or after it.
     if (left-- <= 0) return null;
     if (typeof each === 'string' || Array.isArray(each)) return each.slice(0, most);
     if (typeof each !== 'object' || each === null) return each;
@@ -76,7 +76,7 @@ export function jsonStart(value: unknown, most: number): string {
   return String(JSON.stringify(value, cut)).slice(0, most);
 }
 
-/** JSON as Go writes it: without characters that mean something to HTML. */
+/** JSON as Go writes it: characters that are special in HTML are escaped. */
 export const goEscaped = (json: string): string =>
   json.replace(/[<>&\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
@@ -118,7 +118,7 @@ export const unsupportedCause = (field: string, value: unknown, values: readonly
   return { field, reason: 'FieldValueNotSupported', message: detailed(`Unsupported value: ${shownValue(value)}`, detail) };
 };
 
-/** `count`, if it is known how many there are. */
+/** `count`: the number, if it is known. */
 export const tooManyCause = (field: string, count: number, most: number): FieldCause => ({
   ...{ field, reason: 'FieldValueTooMany' },
   message: `Too many: ${count}: must have at most ${most} ${most === 1 ? 'item' : 'items'}`,

@@ -1,6 +1,6 @@
 /**
- * Reports fields of a write that are unknown, or were sent twice. Upstream: `fieldValidation` of `endpoints/handlers`, whose
- * words these are.
+ * Reports fields of a write that are unknown, or were sent twice, in upstream's words. Upstream: `fieldValidation` of
+ * `endpoints/handlers`.
  *
  *     body ----> sent twice --.
  *                             +--> Strict: 400, or 422 for a patch's result    Warn: reported, and stored
@@ -28,30 +28,30 @@ import { shaping, structuralOf } from './structural.ts';
  *     schema of a kind ---> KnownFields, a tree, made once ---> unknownFields(tree, object) ---> their paths
  *
  * A JSON schema allows members that it does not name, unless it says `additionalProperties: false`. So unknown fields are not
- * errors: the object is stored as it is. In Kubernetes, and to a reader of a schema that names members, it is the other way
- * round: other members are unknown, unless `additionalProperties`, `patternProperties` or `x-kubernetes-preserve-unknown-fields`
- * admits them. A schema that names no members knows any. Each part of `allOf`, `anyOf` and the like may name some. A `$ref`
- * within the schema is not followed: any member may be there.
+ * errors: the object is stored as it is. In Kubernetes, it is the other way round: if a schema names members, others are unknown,
+ * unless `additionalProperties`, `patternProperties` or `x-kubernetes-preserve-unknown-fields` admits them. A schema that names
+ * no members admits any. Each part of `allOf`, `anyOf` and the like may name some. A `$ref` within the schema is not followed:
+ * any member may be there.
  */
 
-/** What a schema says about the names in one place, and about what is below. */
+/** The names that a schema knows in one place, and below it. */
 interface KnownFields {
   /** The members that it names. */
   readonly members: ReadonlyMap<string, KnownFields>;
   readonly patterns: readonly (readonly [Pattern, KnownFields])[];
-  /** What is below all others; undefined: there are no others. */
+  /** What is known below other members; undefined if there may be none. */
   readonly others: KnownFields | undefined;
-  /** What is in the elements of a list. */
+  /** What is known of the elements of a list. */
   readonly items: KnownFields | undefined;
 }
 
-/** Where nothing is unknown, at any depth: the check goes no further. */
+/** Nothing is unknown here, at any depth: the check goes no further. */
 const ANY: KnownFields = { members: new Map(), patterns: [], others: undefined, items: undefined };
 
 /** The tables of built-in kinds, which may contain themselves. */
 const ofShapes: Map<Shape, KnownFields> = new Map();
 
-/** The same of a table. */
+/** The same for a table. */
 function knownOfShape(shape: Shape): KnownFields {
   const known = ofShapes.get(shape);
   if (known !== undefined) return known;
@@ -66,7 +66,7 @@ function knownOfShape(shape: Shape): KnownFields {
   for (const { name, type, form } of shape.fields) {
     const below = typeof type === 'string' ? ANY : knownOfShape(type);
     if (shape.memberOf !== undefined) {
-      // A value that is one of them: an object, whose members may not all be known yet, or a list of such.
+      // The value is such an object, whose members may not all be known yet, or a list of them.
       if (form === '[]') made.items = below;
       else if (below !== ANY) made.members = below.members;
     } else if (form === '[]') members.set(name, below === ANY ? ANY : { ...ANY, items: below });
@@ -75,7 +75,7 @@ function knownOfShape(shape: Shape): KnownFields {
   return made;
 }
 
-/** The keywords that say which names there are. */
+/** The keywords that name members. */
 const NAMING = ['properties', 'patternProperties', 'additionalProperties'] as const;
 const IN_LISTS = ['allOf', 'anyOf', 'oneOf'] as const;
 const AS_SUCH = ['if', 'then', 'else'] as const;
@@ -88,7 +88,7 @@ export function toKnownFields(schema: JsonSchema): KnownFields {
   return combined([schema], false);
 }
 
-/** What several schemas of one place know together. If a list preserves unknown fields, so do its elements. */
+/** What several schemas know together about one place. If a list preserves unknown fields, so do its elements. */
 function combined(schemas: readonly unknown[], preserved: boolean): KnownFields {
   const parts = schemas.flatMap(partsOf);
   if (parts.length === 0) return ANY;
@@ -113,7 +113,7 @@ function isAny({ members, patterns, others, items }: KnownFields): boolean {
   return [others, items, ...named].every((each) => each === ANY);
 }
 
-/** A schema, and the schemas of which it is composed. A value that is not a schema knows anything. */
+/** A schema, and the schemas of which it is composed. A value that is not a schema admits anything. */
 function partsOf(schema: unknown): Json[] {
   if (!isRecord(schema)) return [];
   const { $ref, ...own } = schema;
@@ -124,7 +124,7 @@ function partsOf(schema: unknown): Json[] {
   return [withEmbedded(schema), ...[...listed, ...AS_SUCH.map((name) => schema[name])].flatMap(partsOf)];
 }
 
-/** An object within an object also has metadata. */
+/** An embedded object also has metadata. */
 function withEmbedded(schema: Json): Json {
   if (schema['x-kubernetes-embedded-resource'] !== true) return schema;
   const properties = isRecord(schema.properties) ? schema.properties : {};
@@ -180,7 +180,7 @@ function* look(known: KnownFields, value: unknown, search: Search): Work<void> {
   }
 }
 
-/** What a schema knows below a member that it does not name; undefined: it does not know that. */
+/** What a schema knows below a member that it does not name; undefined if the member is unknown. */
 function otherOf({ patterns, others }: KnownFields, name: string): KnownFields | undefined {
   return patterns.find(([form]) => form.test(name))?.[1] ?? others;
 }
@@ -201,7 +201,7 @@ export function readFieldValidation(text: string, options: string): FieldValidat
 /** What is wrong with the fields of a write. */
 export interface FieldFaults {
   readonly texts: readonly string[];
-  /** How many more there are. */
+  /** How many more faults there are. */
   readonly more: number;
 }
 
@@ -218,7 +218,7 @@ export class FieldCheck {
     this.#warn = warn;
   }
 
-  /** `warn` is called with what is wrong after each check. Without it, anything wrong is refused. */
+  /** After each check, `warn` is called with what is wrong. Without `warn`, anything wrong is refused. */
   static of(seen: SeenKind, warn?: (faults: FieldFaults) => void): Soon<FieldCheck> {
     const known = knownFields.get(seen);
     return known === undefined ? FieldCheck.#made(seen, warn) : new FieldCheck(seen, known, warn);
@@ -294,7 +294,7 @@ const NO_FAULTS: FieldFaults = { texts: [], more: 0 };
 /** What is wrong with fields, with which, and with how many more. */
 type Found = readonly [what: string, paths?: readonly string[] | undefined, more?: number | undefined];
 
-/** The fields that a kind does not know. Those that it does not preserve are those that are removed. */
+/** The unknown fields of an object. If its kind does not preserve unknown fields, these are the removed ones. */
 function* unknownOf(kind: SeenKind, known: KnownFields, object: object, before?: object): Work<FieldPaths> {
   const found = yield* unknownFields(known, object, before);
   if (kind.schema !== undefined && kind.preserveUnknownFields === false) {
@@ -319,7 +319,7 @@ const NOTHING = { group: '', plural: '', kind: '', resourceName: '', kindName: '
 /** The fields of the operations of a JSON patch. */
 const OPERATIONS = toKnownFields({ items: { properties: { op: {}, path: {}, from: {}, value: {} } } });
 
-/** What is known of objects that are pruned: all else is found where that is done. */
+/** What is checked of objects that are pruned; the pruning itself finds the rest. */
 const META_ONLY: JsonSchema = { properties: { metadata: { $ref: REFERENCE + OBJECT_META } }, additionalProperties: true };
 
 const knownFields: WeakMap<SeenKind, KnownFields> = new WeakMap();

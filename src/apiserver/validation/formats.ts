@@ -1,7 +1,7 @@
 /** The formats of strings that a kube-apiserver checks. Upstream: `kube-openapi/pkg/validation/strfmt`. */
 import { faultOfKey } from '../../selectors/syntax.ts';
 
-/** Whether a text has a format. One that is not known is as any. None goes back and tries again. */
+/** Whether a text has a format. An unknown format admits any text. No check backtracks. */
 export function hasFormat(format: string, text: string): boolean {
   const check = formatCheck(format);
   return check === undefined || (text.length <= MAX_CHARS && check(text));
@@ -10,7 +10,7 @@ export function hasFormat(format: string, text: string): boolean {
 /** The check of a format, for texts of a few thousand characters. */
 export const formatCheck = (format: string): Check | undefined => CHECKS[format.replaceAll('-', '')];
 
-/** Nothing with a format, but bytes, is longer. */
+/** No text with a format, except `byte`, may be longer. */
 const MAX_CHARS = 8_388_608;
 
 type Check = (text: string) => boolean;
@@ -25,7 +25,7 @@ const isIpv4 = (text: string): boolean => {
   return parts.length === 4 && parts.every((part) => /^0*\d{1,3}$/.test(part) && Number(part) <= 255);
 };
 
-/** As Go reads it, without a zone. */
+/** As Go parses it, without a zone. */
 const isIpv6 = (text: string, isV4: Check = (part) => isIpv4(part) && !/(^|\.)0\d/.test(part)): boolean => {
   if (text.length > 64) return false;
   const [head = '', tail, ...more] = text.split('::');
@@ -60,7 +60,7 @@ const isDate: Check = (text) => {
   return year !== undefined && isDay(year, month, day);
 };
 
-/** What follows another `t` does not count. */
+/** Anything after another `t` is ignored. */
 const DATE_TIME = /^(\d{4})-(\d{2})-(\d{2})t(\d{2}):(\d{2}):(\d{2})(?:[^t\n\r\u2028\u2029]\d+)?(?:z|[+-]\d{2}:\d{2})(?:t|$)/;
 
 const isDateTime: Check = (text) => {
@@ -194,7 +194,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   k8slongname: (text) => text.length <= 253 && text.split('.').every((part) => SHORT_NAME.test(part)),
 };
 
-/** What names may look like. The messages are Kubernetes', because people search for them. Upstream: `apimachinery/util/validation`. */
+/** The forms of names. The messages are Kubernetes', because people search for them. Upstream: `apimachinery/util/validation`. */
 
 const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
@@ -211,24 +211,24 @@ const VALUE_FAULT =
 
 export const tooLong = (text: string, most: number, unit: 'bytes' | 'characters' = 'characters'): string[] =>
   text.length > most || utf8.encode(text).length > most ? [`must be no more than ${most} ${unit}`] : [];
-/** What is longer is too long everywhere: nothing else is said of it, as a text of megabytes takes long to look at. */
+/** A longer text is too long for any of these: nothing else is checked, as that would take long for megabytes. */
 const MAX_LOOKED_AT = 1_024;
 const isOf = (form: RegExp, text: string): boolean => text.length > MAX_LOOKED_AT || form.test(text);
 export const unless = (isSo: boolean, fault: string): string[] => (isSo ? [] : [fault]);
 
-/** Of a namespace. */
+/** What is wrong with the name of a namespace. */
 export const labelFaults = (text: string): string[] => [
   ...tooLong(text, 63),
   ...unless(isOf(DNS_LABEL, text), isOf(SUBDOMAIN, text) ? 'must not contain dots' : LABEL_FAULT),
 ];
 
-/** Of any other object. */
+/** What is wrong with the name of any other object. */
 export const subdomainFaults = (text: string, unit: 'bytes' | 'characters' = 'characters'): string[] => [
   ...tooLong(text, 253, unit),
   ...unless(isOf(SUBDOMAIN, text), SUBDOMAIN_FAULT),
 ];
 
-/** Of the key of a label. */
+/** What is wrong with the key of a label. */
 export function qualifiedFaults(text: string): string[] {
   if (faultOfKey(text) === undefined) return [];
   const [first = '', second, ...more] = text.split('/', 3);
@@ -240,6 +240,6 @@ export function qualifiedFaults(text: string): string[] {
   return [...ofPrefix.map((fault) => `prefix part ${fault}`), ...ofName.map((fault) => `name part ${fault}`)];
 }
 
-/** Of the value of a label. */
+/** What is wrong with the value of a label. */
 export const labelValueFaults = (text: string): string[] =>
   text === '' ? [] : [...tooLong(text, 63, 'bytes'), ...unless(isOf(NAME, text), VALUE_FAULT)];

@@ -1,7 +1,7 @@
 /**
- * The schemas of a server's resources: what is done to an object, and what is wrong with it.
+ * The schemas of a server's resources: how they change an object, and what they find wrong with it.
  *
- *     what OpenAPI v3 has in Kubernetes ---> structural.ts, values.ts, rules.ts
+ *     OpenAPI v3 as in Kubernetes ---> structural.ts, values.ts, rules.ts
  *     $ref, if, const and the like --------> schema.ts: ajv
  */
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -15,7 +15,7 @@ import { compileJsonSchema } from './schema.ts';
 import { mayShape, type Structural, shaping, structuralOf } from './structural.ts';
 import { embeddedCauses, listCauses, valueCauses } from './values.ts';
 
-/** What is known of a kind that has a schema. */
+/** A kind, and its schema if it has one. */
 interface Shaped {
   readonly schema?: JsonSchema | undefined;
   readonly preserveUnknownFields?: boolean | undefined;
@@ -34,7 +34,7 @@ export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
   return (object, old) => checking({ tree, rules }, object, old);
 }
 
-/** Keywords of JSON schema that OpenAPI v3 as Kubernetes has it lacks. */
+/** Keywords of JSON Schema that OpenAPI v3 in Kubernetes lacks. */
 const BEYOND: readonly string[] = [
   ...'$ref $dynamicRef $recursiveRef if then else const contains prefixItems propertyNames patternProperties dependencies'.split(
     ' ',
@@ -44,7 +44,7 @@ const BEYOND: readonly string[] = [
   ),
 ];
 
-/** The schemas right below one, whatever they are. */
+/** The schemas directly below one, valid or not. */
 function below(schema: JsonSchema): unknown[] {
   const lists = [schema.allOf, schema.anyOf, schema.oneOf].flatMap((each) => (Array.isArray(each) ? (each as unknown[]) : []));
   const named = isRecord(schema.properties) ? Object.values(schema.properties) : [];
@@ -60,7 +60,7 @@ function isBeyond(schema: JsonSchema): boolean {
 
 const TYPES: readonly string[] = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'];
 
-/** Finds what would only show when an object is checked. */
+/** Finds faults that would otherwise show only when an object is checked. */
 function* checkSource(source: JsonSchema, path: string): Work<void> {
   yield;
   const { type, pattern, properties, additionalProperties: others, items, not } = source;
@@ -81,7 +81,7 @@ function* checkSource(source: JsonSchema, path: string): Work<void> {
   for (const each of isRecord(not) ? [...nested, not] : nested) yield* checkSource(each, path);
 }
 
-/** The causes because of which rules are not run: an object of another form would only break them. */
+/** The causes that keep rules from being run: an object of the wrong form would break them. */
 const BLOCKING: ReadonlySet<string | undefined> = new Set([
   ...['FieldValueNotSupported', 'FieldValueRequired', 'FieldValueTooLong', 'FieldValueTooMany', 'FieldValueTypeInvalid'],
 ]);
@@ -104,12 +104,12 @@ function* causesOf(tree: Structural, object: KubernetesObject, old: KubernetesOb
   const found = yield* valueCauses(tree, object, old === undefined ? { path: '' } : { path: '', old });
   found.push(...(yield* embeddedCauses(tree, object)));
   const lists = yield* listCauses(tree, object);
-  // An object that was wrong there may stay so.
+  // An object that was already wrong there may stay so.
   if (lists.length > 0 && (old === undefined || (yield* listCauses(tree, old)).length === 0)) found.push(...lists);
   return found;
 }
 
-/** How often an object is made to fit its schema: once, whoever reads it. */
+/** Objects that have been made to fit their schemas: once each, for all readers. */
 const shaped: WeakMap<JsonSchema, WeakMap<object, object>> = new WeakMap();
 
 const termsOf = ({ preserveUnknownFields = true }: Shaped): { prunes: boolean } => ({ prunes: !preserveUnknownFields });
@@ -120,21 +120,21 @@ export function isShaping(kind: Shaped): boolean {
 }
 
 /**
- * An object as its schema has it: without what is unknown, if its kind does not preserve that, and with defaults. `stored`: nobody
- * changes it any more.
+ * An object made to fit its schema: unknown fields are removed, unless its kind preserves them, and defaults are added. `stored`:
+ * the object does not change any more.
  */
 export function* fitting<T extends object>(kind: Shaped, object: T, stored: boolean = false): Work<T> {
   if (kind.schema === undefined) return object;
   return yield* shaping(structuralOf(kind.schema), object, { ...termsOf(kind), stored });
 }
 
-/** An object without what the schema of its kind does not know, if that is not preserved. It gets no defaults. */
+/** An object without unknown fields, unless its kind preserves them. No defaults are added. */
 export function* trimming<T extends object>(kind: Shaped, object: T): Work<T> {
   if (kind.schema === undefined || kind.preserveUnknownFields !== false) return object;
   return yield* shaping(structuralOf(kind.schema), object, { prunes: true, only: true });
 }
 
-/** The same of a stored object, which is not made twice. */
+/** The same for a stored object, for which it is done only once. */
 export function* fittingStored<T extends object>(kind: Shaped, object: T): Work<T> {
   if (kind.schema === undefined || !isShaping(kind)) return object;
   let known = shaped.get(kind.schema);
@@ -153,8 +153,8 @@ export class Schemas {
   readonly #compiled: WeakMap<JsonSchema, Soon<SchemaCheck>> = new WeakMap();
 
   /**
-   * Compiles all of them, so that their owner learns of an invalid schema, or of a missing package, before any client does.
-   * Rejects with that error.
+   * Compiles all of them, so that the program learns of an invalid schema, or a missing package, before any client does. Rejects
+   * with that error.
    */
   async prepare(resources: readonly Shaped[]): Promise<void> {
     for (const { schema } of resources) if (schema !== undefined) await this.#compile(schema);

@@ -1,7 +1,7 @@
 /**
- * The regular expressions of schemas, in the syntax of RE2, as in Kubernetes. They are matched in linear time: with JavaScript's own,
- * which go back and try again, a client could block the server with 40 characters. The engine, `re2js`, is loaded when the first
- * pattern needs it.
+ * The regular expressions of schemas, in the syntax of RE2, as in Kubernetes. They are matched in linear time: with JavaScript's
+ * own, which backtrack, a client could block the server with 40 characters. The engine, `re2js`, is loaded when the first pattern
+ * needs it.
  */
 import { refused } from '../../storage/statuses.ts';
 import { WatchError } from '../../watch/errors.ts';
@@ -11,11 +11,11 @@ import type { Soon } from '../../watch/fair-queue.ts';
 export interface Pattern {
   /** Whether it matches anywhere in a text. Throws 422 for a text that is too long. */
   test(text: string): boolean;
-  /** Its source: ajv tells patterns apart by it. */
+  /** Its source, by which ajv tells patterns apart. */
   toString(): string;
 }
 
-/** The most instructions of a pattern, which is compiled at a stretch: about 2 us each. Go takes three million. */
+/** The most instructions of a pattern, which is compiled in one go: about 2 us each. Go allows three million. */
 export const MAX_SIZE = 16_384;
 
 /** The most patterns that are kept compiled: definitions come and go. */
@@ -33,7 +33,7 @@ interface Engine {
   compile(source: string): Program;
 }
 
-/** Thrown where a pattern is needed before the engine has been loaded. */
+/** Thrown when a pattern is needed before the engine has been loaded. */
 class NotLoaded extends Error {}
 
 /** The longest text that is matched, in characters: a match cannot be interrupted. */
@@ -43,7 +43,7 @@ let engine: Engine | undefined;
 const compiled: Map<string, Pattern> = new Map();
 
 /**
- * Compiles a pattern. Call it within {@link withPatterns}.
+ * Compiles a pattern. Call it only within {@link withPatterns}.
  *
  * @throws {WatchError} INVALID_ARGUMENT if it is not a pattern of RE2.
  */
@@ -63,7 +63,7 @@ export function toPattern(source: string): Pattern {
   }
 }
 
-/** About how many instructions a pattern has: repetitions are written out. Linear in its length. */
+/** About how many instructions a pattern has, with repetitions written out. Takes time linear in its length. */
 export function sizeOf(source: string): number {
   if (source.length > MAX_SIZE) return source.length;
   const outer: number[] = [];
@@ -80,7 +80,7 @@ export function sizeOf(source: string): number {
       total += last * times;
       last += last * times;
     } else {
-      // Classes of Unicode are long tables, which are read once.
+      // Unicode classes are long tables, which are read once.
       const isClass = /^\\[pP]/.test(token);
       last = isClass ? 8 : 1;
       total += isClass ? 64 : 1;
@@ -94,7 +94,7 @@ function checkSize(source: string): void {
   throw new Error(`error parsing regexp: expression too large: more than ${MAX_SIZE} instructions`);
 }
 
-/** As Go reads it; else with what JavaScript writes in another way, such as `\\u0041`. */
+/** In Go's syntax; failing that, with JavaScript's escapes, such as `\\u0041`, rewritten. */
 function compile(engine: Engine, source: string): Program {
   checkSize(source);
   try {
@@ -106,7 +106,7 @@ function compile(engine: Engine, source: string): Program {
   }
 }
 
-/** What Go says is wrong with a pattern; undefined: nothing. Call it within {@link withPatterns}. */
+/** What Go would say is wrong with a pattern; undefined if nothing is. Call it only within {@link withPatterns}. */
 export function faultOfPattern(source: string): string | undefined {
   if (engine === undefined) throw new NotLoaded('the engine for patterns has not been loaded');
   try {
@@ -118,7 +118,7 @@ export function faultOfPattern(source: string): string | undefined {
   }
 }
 
-/** A pattern of a rule: not kept. Throws what is wrong with it. */
+/** Compiles a pattern of a rule, which is not kept. Throws what is wrong with it. */
 export function programOf(source: string): Program {
   if (engine === undefined) throw new NotLoaded('the engine for patterns has not been loaded');
   return compile(engine, source);
@@ -126,12 +126,12 @@ export function programOf(source: string): Program {
 
 function checked(text: string): string {
   if (text.length <= MAX_MATCHED_CHARS) return text;
-  const message = `Too long: a text of ${text.length} characters has to match a pattern: may not be more than ${MAX_MATCHED_CHARS}`;
+  const message = `Too long: a string of ${text.length} characters has to match a pattern: may not be more than ${MAX_MATCHED_CHARS}`;
   throw refused(422, 'Invalid', message);
 }
 
 /**
- * Runs code that compiles patterns; again, once the engine has been loaded, if there are any.
+ * Runs code that compiles patterns. If there are any, runs it again once the engine has been loaded.
  *
  * @throws {WatchError} INVALID_ARGUMENT if there are, and the package is not installed.
  */

@@ -1,8 +1,8 @@
 /**
- * Whether an object is right, without saying what is wrong: one function for each place of a schema, made when it is first met, which
- * hardly allocates and never yields. What it does not accept is looked at again by values.ts, which knows why.
+ * Whether an object is valid, without saying what is wrong: one function for each place of a schema, made when first needed,
+ * which hardly allocates and never yields. An object that it does not accept is checked again by values.ts, which says why.
  *
- * It gives up on an object of many parts: whoever sends one waits for the slower check, which can be interrupted.
+ * It gives up on objects of many parts: these get the slower check, which can be interrupted.
  */
 
 import { Recent } from '../../storage/shared.ts';
@@ -14,18 +14,18 @@ import { headCauses, isMultiple, isSame, keyOfItem, lengthOf, mapKeys } from './
 
 type Accepts = (value: unknown) => boolean;
 
-/** The most values that are looked at: about a millisecond. */
+/** The most values that are checked: about a millisecond. */
 const MAX_VALUES = 8_192;
 
 let left = 0;
 const made: WeakMap<Structural, Accepts> = new WeakMap();
 
-/** Parts of stored objects that have been accepted in a place: nobody changes them. */
+/** Parts of stored objects that have been accepted in a place. They are never changed. */
 const accepted: Recent<Structural> = new Recent();
-/** Values of which a part is worth remembering. */
+/** How many values make a part worth remembering. */
 const MANY = 16;
 
-/** Whether an object certainly fits, with the sets, maps and objects in it. Nothing is known of rules. */
+/** Whether an object certainly fits, with the sets, maps and objects in it. Rules are not checked. */
 export function fitsQuickly(tree: Structural, object: unknown): boolean {
   left = MAX_VALUES;
   return acceptsOf(tree)(object) && left >= 0;
@@ -85,7 +85,7 @@ function textOf({ source, format }: Structural): (value: string) => boolean {
   return (value) => {
     if (most !== undefined && value.length > most && lengthOf(value) > most) return false;
     if (least !== undefined && lengthOf(value) < least) return false;
-    // A long text is left to those who can refuse it.
+    // A long text is left to the slower check, which can refuse it.
     if (form !== undefined && (value.length > MAX_VALUES || !toPattern(form).test(value))) return false;
     return isFormatted === undefined || (value.length <= MAX_VALUES && isFormatted(value));
   };
@@ -130,7 +130,7 @@ function listOf({ source, items }: Structural): (list: readonly unknown[]) => bo
   };
 }
 
-/** Items that are objects or lists may differ in the order of members alone, which takes longer to see. */
+/** Items that are objects or lists may differ only in the order of members, which takes longer to check. */
 const isSet = (list: readonly unknown[]): boolean =>
   list.length < 2 || (list.every((each) => each === null || typeof each !== 'object') && new Set(list).size === list.length);
 
@@ -168,7 +168,7 @@ function objectOf({
     for (const name of required) if (!Object.hasOwn(object, name)) return false;
     if (embedded && headCauses(object, '').length > 0) return false;
     let count = 0;
-    // The fastest way to read all members. What is inherited is for the slower check.
+    // The fastest way to read all members. Inherited ones are left to the slower check.
     for (const name in object) {
       count++;
       let accepts = members.get(name);
@@ -190,7 +190,7 @@ function objectOf({
 }
 
 function logicOf({ allOf, anyOf, oneOf, not }: Structural): Accepts {
-  /** Odd parts of a schema are never accepted here, so that what must not be accepted needs the slower check. */
+  /** Nothing passes here where the schema has rare keywords, so that the slower check decides. */
   if (not !== undefined || oneOf.length > 0) return () => false;
   const [every, some] = [allOf.map(acceptsOf), anyOf.map(acceptsOf)];
   return (value) => {

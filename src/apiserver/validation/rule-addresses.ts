@@ -6,7 +6,7 @@ const quoted = (text: string): string => JSON.stringify(text);
 /** No address is longer. */
 const MAX_CHARS = 64;
 
-/** The number that an address of either family is; undefined: it is none. */
+/** An address of either family as a number; undefined if it is not an address. */
 function parsed(text: string): { readonly family: 4 | 6; readonly bits: bigint } | undefined {
   if (text.length > MAX_CHARS) return undefined;
   if (!text.includes(':')) {
@@ -56,7 +56,7 @@ export class Ip implements Keyed {
     return `ip${this}`;
   }
 
-  /** In its canonical form: the longest row of zeros is left out. */
+  /** In its canonical form: the longest run of zeros is left out. */
   toString(): string {
     const { family, bits } = this;
     if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => (bits >> shift) & 0xffn).join('.');
@@ -70,7 +70,7 @@ export class Ip implements Keyed {
     return most === 1 ? text(groups) : `${text(groups.slice(0, from))}::${text(groups.slice(from + most))}`;
   }
 
-  /** Whether its first bits are those of a number of so many. */
+  /** Whether its first `length` bits are those of the prefix. */
   starts(prefix: bigint, length: number): boolean {
     return this.bits >> BigInt((this.family === 4 ? 32 : 128) - length) === prefix;
   }

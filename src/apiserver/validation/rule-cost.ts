@@ -1,19 +1,19 @@
 /** What rules cost. Each step costs one; a value costs its size wherever it is read. */
 
-/** What the running expression may still cost, and the error of one that costs more: one for all, as loops meet it often. */
+/** What the running expression may still cost, and the error of one that costs more: a single one, as loops meet it often. */
 export const meter: { left: number } = { left: 0 };
 export const OVER: Error = new Error('operation cancelled: actual cost limit exceeded');
 
-/** Takes steps from what is left. Whatever may be long calls it first, with what it is going to cost. */
+/** Takes steps from what is left. Anything that may take long calls it first, with its cost. */
 export function spend(cost: number): void {
   meter.left -= cost;
   if (meter.left < 0) throw OVER;
 }
 
-/** What lists and maps hold, with all that is inside: counted once, as nothing in an expression changes them. */
+/** The sizes of lists and maps, with everything inside: counted once, as no expression changes them. */
 export const sizes: WeakMap<object, number> = new WeakMap();
 
-/** What a value adds to the size of what it is in. */
+/** What a value adds to the size of its container. */
 export function sizeIn(value: unknown): number {
   if (typeof value === 'string') return 1 + (value.length >> 2);
   return typeof value === 'object' && value !== null ? 1 + sizeOf(value) : 1;
@@ -32,21 +32,19 @@ function sizeOf(value: object): number {
   return size;
 }
 
-/** What it costs to look at all of a value. */
+/** The cost of reading all of a value. */
 export function costOf(value: unknown): number {
   if (typeof value === 'string') return value.length >> 5;
   if (typeof value !== 'object' || value === null) return 0;
   return value instanceof Uint8Array ? value.length >> 5 : sizeOf(value) >> 3;
 }
 
-/** A value of a type of Kubernetes. Two are equal if their texts are. */
+/** A value of one of Kubernetes' own types. Two are equal if their texts are. */
 export interface Keyed {
   readonly key: string;
 }
 
-/**
- * A text that two values have in common if they are equal in CEL. Linear in the size of the value, which it costs.
- */
+/** A text that is the same for values that are equal in CEL. It costs the size of the value. */
 export function keyOf(value: unknown): string {
   spend(1 + costOf(value));
   return toKey(value);

@@ -1,10 +1,11 @@
 /**
- * What is wrong with the rules of a definition, before any object is met: a rule that could only fail is refused when it is written.
+ * What is wrong with the rules of a definition, before objects are checked: a rule that can only fail is refused at once.
  *
  *     schema of a place ---> RuleTypes: what `self` and `oldSelf` are ---> checks of expressions ---> causes, in upstream's words
  *
- * The checker is cel-js's; what it lets pass although upstream does not is looked for in the tree that it has typed. Types are made only
- * of members that the rules of a place name. Upstream: `SchemaDeclType` of `apiserver/pkg/cel/common`, the checker of cel-go.
+ * The checker is that of cel-js; faults that it misses, but upstream reports, are then looked for in the typed tree. Types have
+ * only the members that the rules of a place name. Upstream: `SchemaDeclType` of `apiserver/pkg/cel/common`, the checker of
+ * cel-go.
  */
 import { isRecord } from '../../watch/errors.ts';
 import { inPieces, type Work } from '../../watch/fair-queue.ts';
@@ -17,22 +18,22 @@ import { clausesOf, misformatted, REFUSALS } from './rule-text.ts';
 import { type Cel, type CelEnvironment, compiled, FORMATS, isFunction, loadCel, type Node, namesIn } from './rules.ts';
 import { inside } from './structural.ts';
 
-/** Nobody reads more. */
+/** The most causes that are reported. */
 const MAX_CAUSES = 100;
-/** The most types of objects for the rules of one place, and for all of a schema; what is deeper is not looked into. */
+/** The most object types for the rules of one place, and for all of a schema; beyond that, nothing deeper is checked. */
 const MAX_TYPES_OF_PLACE = 100;
 const MAX_TYPES = 10_000;
 
-/** Where rules are. */
+/** A place that has rules. */
 interface Place {
   readonly path: string;
   /** Whether it has a kind and metadata. */
   readonly isObject: boolean;
-  /** The list around it whose items cannot be told from others, if there is one. */
+  /** The list around it whose items cannot be told apart, if there is one. */
   readonly within: string | undefined;
 }
 
-/** What is wrong with the rules of a schema that has some, and is structural otherwise. */
+/** What is wrong with the rules of a structural schema that has some. */
 export async function ruleCauses(schema: JsonSchema, path: string): Promise<FieldCause[]> {
   let cel: Cel;
   try {
@@ -121,9 +122,9 @@ function shownRule({ rule, message, messageExpression, reason, fieldPath, option
   return goEscaped(text.slice(0, 300));
 }
 
-/** The types that the rules of one place meet. */
+/** The types that the rules of one place use. */
 class RuleTypes {
-  /** The type of `self`; undefined: the schema does not say it. */
+  /** The type of `self`; undefined if the schema does not say. */
   readonly self: string | undefined;
   readonly #all: Checking;
   readonly #typed: CelEnvironment;
@@ -132,7 +133,7 @@ class RuleTypes {
   readonly #fields: Map<string, ReadonlySet<string>> = new Map();
   /** By whether `oldSelf` is optional. */
   readonly #environments: Map<boolean, CelEnvironment> = new Map();
-  /** Of the patterns in an expression, which are compiled at a stretch. */
+  /** The size of the patterns in an expression, which are compiled in one go. */
   #patternSize: number = 0;
 
   constructor(schema: JsonSchema, { isObject, rules, all }: { isObject: boolean; rules: readonly JsonSchema[]; all: Checking }) {
@@ -189,7 +190,7 @@ class RuleTypes {
     return made;
   }
 
-  /** What is wrong with an expression, if anything is, and whether it uses `oldSelf`. */
+  /** What is wrong with an expression, if anything, and whether it uses `oldSelf`. */
   check(text: string, wanted: 'bool' | 'string', isOptional: boolean): { readonly fault?: string; readonly usesOld: boolean } {
     try {
       const { ast, check } = this.#environment(isOptional).parse(text);
@@ -203,7 +204,7 @@ class RuleTypes {
       if (type !== wanted && type !== 'dyn') return { fault: `cel expression must evaluate to a ${wanted}`, usesOld: false };
       this.#patternSize = 0;
       for (const each of nodesOf(ast)) this.#refuseMore(each);
-      // What is run is compiled in another way.
+      // Expressions that are run are compiled in another way.
       const { optional, plain } = this.#all.cel;
       compiled(isOptional ? optional : plain, text, wanted);
       return { usesOld };
@@ -212,7 +213,7 @@ class RuleTypes {
     }
   }
 
-  /** The checker of `has` asks nothing of the members on the way. */
+  /** The checker of `has` does not check the members on the path. */
   #lookInto(call: Node): void {
     const [argument] = call.args[1] as readonly Node[];
     const { check } = call;
@@ -244,7 +245,7 @@ class RuleTypes {
   }
 }
 
-/** What is wrong with `'...'.format([...])`, if both are written out. */
+/** What is wrong with `'...'.format([...])`, if both are literals. */
 function refuseFormat(node: Node): void {
   const [name, text, [list] = []] = node.op === 'rcall' ? (node.args as unknown as [string, Node, readonly Node[]]) : [];
   if (name !== 'format' || text?.op !== 'value' || typeof text.args !== 'string' || list?.op !== 'list') return;
@@ -276,7 +277,7 @@ const LONG_NAMES: Readonly<Record<string, string>> = {
   timestamp: 'google.protobuf.Timestamp',
   duration: 'google.protobuf.Duration',
 };
-/** The types of values that a clause takes. */
+/** The types of values that a clause accepts. */
 const TAKEN: Readonly<Record<string, readonly string[]>> = {
   s: ['list', 'map', 'int', 'uint', 'double', 'bool', 'string', 'timestamp', 'bytes', 'duration', 'type', 'null_type'],
   ...{ d: ['int', 'uint'], o: ['int', 'uint'], b: ['bool', 'int', 'uint'], f: ['double', 'string'], e: ['double', 'string'] },
@@ -317,7 +318,7 @@ interface CelError extends Error {
   readonly range?: { readonly start: number };
 }
 
-/** A fault whose words are upstream's already. */
+/** A fault that is already in upstream's words. */
 class CelFault extends Error {
   readonly at: number;
 
@@ -327,7 +328,7 @@ class CelFault extends Error {
   }
 }
 
-/** An error as cel-go tells it: with its place, and the line where that is. */
+/** An error as cel-go reports it: with its place, and that line. */
 function faultText(error: CelError, text: string): string {
   const { message, at } = error instanceof CelFault ? error : translated(error);
   const [before, line] = [text.slice(0, at).split('\n'), text.split('\n')];
@@ -337,7 +338,7 @@ function faultText(error: CelError, text: string): string {
   return lacking === undefined ? fault : `${fault}\n${lacking}: a kube-apiserver has it, but CEL of this server does not`;
 }
 
-/** The part of a rule that may be right at a kube-apiserver: `[?a]` and `{?'b': c}`, `.5`, and some types. */
+/** The part of a rule that a kube-apiserver may accept: `[?a]` and `{?'b': c}`, `.5`, and some types. */
 function lackingIn(message: string, { before, rest }: { before: string; rest: string }): string | undefined {
   const isEntry = rest.startsWith('?') && '[{,'.includes(before.at(-1) ?? ' ');
   if (message.startsWith('Syntax error: ') && isEntry) return 'an optional item or entry';
@@ -393,7 +394,7 @@ function translated(error: CelError): CelFault {
   }
 }
 
-/** What stands before the point of a function, and is not a value. */
+/** The namespace before the dot of a function, if it is not a value. */
 function namespaceOf({ args, checkedType }: Node): string | undefined {
   const { type } = NAMESPACES[String(args)] ?? { type: args === 'optional' ? 'OptionalNamespace' : undefined };
   return type !== undefined && checkedType?.name === type ? String(args) : undefined;
@@ -423,10 +424,10 @@ function typesIn(text: string): string {
     .replaceAll('>', ')');
 }
 
-/** What stands for another part where a place is told. */
+/** Parts whose places are reported as those of other parts. */
 const standsAt: WeakMap<Node, Node> = new WeakMap();
 
-/** Where cel-go says that an expression is: at its point, bracket, parenthesis or operator. */
+/** Where cel-go locates an expression: at its dot, bracket, parenthesis or operator. */
 function placeOf(part: Node): number {
   const node = standsAt.get(part) ?? part;
   const { op, start, input } = node;

@@ -1,5 +1,5 @@
 /**
- * What rules may call beyond CEL itself: the functions of Kubernetes' own libraries, and what each call costs. Upstream:
+ * What rules may call in addition to CEL's own functions: those of Kubernetes' libraries, and what each call costs. Upstream:
  * `apiserver/pkg/cel/library`.
  */
 import { put } from '../../storage/json.ts';
@@ -10,8 +10,8 @@ import { type Keyed, keyOf, spend } from './rule-cost.ts';
 import { librariesWith, NamedFormat, type Optionals, ORDERED, Semver } from './rule-libraries.ts';
 
 /**
- * The patterns of rules, which objects may bring: they cost what they are going to take, before they are compiled and before they are
- * matched. They are kept apart from those of schemas, by their size.
+ * The patterns of rules, which may come from objects: their cost is charged before they are compiled, and before they are
+ * matched. They are cached apart from those of schemas, limited by their total size.
  */
 
 /** The longest pattern, in characters. */
@@ -61,7 +61,7 @@ function matches(text: string, source: string): boolean {
   return pattern.program.test(text);
 }
 
-/** The parts of a text that a pattern matches, at most so many. Each may have been looked for up to the end. */
+/** The parts of a text that a pattern matches, at most `limit`. Each search may have gone to the end. */
 function found(source: string, text: string, limit: number): string[] {
   const pattern = patternOf(source);
   const matcher = pattern.program.matcher(text);
@@ -89,7 +89,7 @@ function sum(list: readonly (bigint | number)[]): bigint | number {
   return list.reduce((all: bigint, each) => all + BigInt(each), 0n);
 }
 
-/** Both may make much of little: what they make costs before it is made. */
+/** Both may make large results from small arguments: the result is charged before it is made. */
 function joined(list: readonly unknown[], separator: string): string {
   let chars = separator.length * list.length;
   for (const each of list) {
@@ -176,7 +176,7 @@ const isUrl = (text: string): boolean => {
   }
 };
 
-/** Where a value equal to another one is in a list, in CEL's sense of it; -1: nowhere. */
+/** The index of a value in a list, by CEL's equality; -1 if it is not there. */
 function indexIn(list: readonly unknown[], value: unknown, isLast: boolean): bigint {
   const key = keyOf(value);
   const is = (each: unknown): boolean => keyOf(each) === key;
@@ -229,12 +229,12 @@ const FUNCTIONS: Readonly<Record<string, Function>> = {
   'kubernetes.Quantity.sub(int): kubernetes.Quantity': (one: Quantity, other: bigint) => new Quantity(one.nanos - nanosOf(other)),
 };
 
-/** Types for letters in signatures: of numbers, and of what has an order. `A` is any type. */
+/** Types for letters in signatures: numbers, and types that have an order. `A` is any type. */
 const LETTERS: Readonly<Record<string, readonly string[]>> = { N: ['int', 'double'], O: ORDERED };
 
 /**
- * All, by signature. Of a list of anything, cel-js would take the first of several signatures that fit: what is run has one, and
- * what a rule gives to it has been checked, with each type in the place of a letter.
+ * All, by signature. For a list of anything, cel-js would take the first of several signatures that fit. So what is run has one,
+ * and the arguments of a rule have been checked before, with each type in the place of a letter.
  */
 export function functionsWith(optional: Optionals, isChecked: boolean): Map<string, Function> {
   const made = new Map<string, Function>();
@@ -246,7 +246,7 @@ export function functionsWith(optional: Optionals, isChecked: boolean): Map<stri
   return made;
 }
 
-/** Their types: values that are equal if their keys are. */
+/** Their types: values are equal if their keys are. */
 export const VALUE_TYPES: Readonly<Record<string, abstract new (...args: never[]) => Keyed>> = {
   ...{ 'kubernetes.URL': Url, 'kubernetes.Quantity': Quantity, 'kubernetes.Semver': Semver },
   ...{ 'kubernetes.NamedFormat': NamedFormat, 'net.IP': Ip, 'net.CIDR': Cidr },

@@ -7,7 +7,7 @@ import { LABEL_1035 } from './values.ts';
 
 type List = readonly unknown[];
 
-/** Both lists cost their sizes, and not their product. */
+/** Costs the sum of the lists' sizes, not their product. */
 function containsAll(list: List, others: List): boolean {
   const keys = new Set(list.map(keyOf));
   return others.every((each) => keys.has(keyOf(each)));
@@ -46,7 +46,7 @@ function range(count: bigint): List {
   return Array.from({ length: Number(count) }, (_, at) => BigInt(at));
 }
 
-/** In the order of their keys; what has the same keeps its place. */
+/** Sorts a list by keys; the sort is stable. */
 export function sortedBy(list: List, keys: List): List {
   spend((keys.length + costOf(keys)) * Math.ceil(Math.log2(keys.length + 2)));
   const places = keys.map((key, at) => [key as never, at] as const);
@@ -54,7 +54,7 @@ export function sortedBy(list: List, keys: List): List {
   return places.map(([, at]) => list[at]);
 }
 
-/** A version of three numbers, as semver.org has it. */
+/** A version of three numbers, as semver.org defines it. */
 export class Semver implements Keyed {
   readonly numbers: readonly bigint[];
   readonly before: readonly (bigint | string)[];
@@ -80,7 +80,7 @@ export class Semver implements Keyed {
     return new Semver(numbers, parts);
   }
 
-  /** One with a `v`, zeros in front, or without its last numbers. */
+  /** One with a `v`, leading zeros, or without its last numbers. */
   static ofLoose(text: string): Semver {
     spend(1 + text.length / 8);
     const [major = '', minor, ...rest] = text.replace(/^v/, '').split('.');
@@ -151,7 +151,7 @@ function isSemver(text: string, isLoose: boolean): boolean {
 
 const toSemver = (text: string, isLoose: boolean): Semver => (isLoose ? Semver.ofLoose(text) : Semver.of(text));
 
-/** A format by name: it tells what is wrong with a text. */
+/** A named format, which says what is wrong with a text. */
 export class NamedFormat implements Keyed {
   readonly name: string;
   readonly faults: (text: string) => readonly string[];
@@ -169,7 +169,7 @@ export class NamedFormat implements Keyed {
 const LABEL_OF_1035 = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/;
 const label1035Faults = (text: string): string[] => [...tooLong(text, 63), ...unless(LABEL_OF_1035.test(text), LABEL_1035)];
 
-/** What a generated name begins with may end with a dash. */
+/** The prefix of a generated name may end with a dash. */
 const asPrefix =
   (faults: (text: string) => readonly string[]) =>
   (text: string): readonly string[] =>
@@ -217,7 +217,7 @@ function isZero(value: unknown): boolean {
   }
 }
 
-/** What cel-js has of an optional value. */
+/** An optional value of cel-js. */
 export interface Optional {
   hasValue(): boolean;
   value(): unknown;
@@ -230,7 +230,7 @@ export interface Optionals {
 
 const present = (list: readonly Optional[]): List => list.filter((each) => each.hasValue()).map((each) => each.value());
 
-/** What has an order. */
+/** Types that have an order. */
 export const ORDERED: readonly string[] = [
   'int',
   'uint',
@@ -242,7 +242,7 @@ export const ORDERED: readonly string[] = [
   'google.protobuf.Timestamp',
 ];
 
-/** What stands before the point of some functions, and its type. */
+/** The namespaces before the dot of some functions, and their types. */
 export const NAMESPACES: Readonly<Record<string, { readonly type: string; readonly value: object }>> = {
   sets: { type: 'kubernetes.Sets', value: new (class Sets {})() },
   lists: { type: 'kubernetes.Lists', value: new (class Lists {})() },
@@ -251,7 +251,7 @@ export const NAMESPACES: Readonly<Record<string, { readonly type: string; readon
   ip: { type: 'kubernetes.IPs', value: new (class IPs {})() },
 };
 
-/** By signature. A function of a namespace has that as its first argument. */
+/** By signature. A function in a namespace gets that as its first argument. */
 export function librariesWith(optional: Optionals): Readonly<Record<string, (...args: never[]) => unknown>> {
   const some = (list: List, at: number): Optional => (list.length === 0 ? optional.none() : optional.of(list.at(at)));
   return {

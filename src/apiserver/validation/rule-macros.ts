@@ -1,12 +1,12 @@
 /**
- * Macros of rules that cel-js lacks: those of two variables, `sortBy`, and those of optional values. Upstream: `comprehensions.go`,
- * `lists.go` and `library.go` of cel-go. Each turn of a loop costs a step, and so does what it evaluates.
+ * Macros of rules that cel-js lacks: those with two variables, `sortBy`, and those for optional values. Upstream:
+ * `comprehensions.go`, `lists.go` and `library.go` of cel-go. Each iteration costs a step, plus what it evaluates.
  */
 import { put } from '../../storage/json.ts';
 import { keyOf, OVER, spend } from './rule-cost.ts';
 import { type Optional, type Optionals, ORDERED, sortedBy } from './rule-libraries.ts';
 
-/** The parts of cel-js that macros meet. */
+/** The parts of cel-js that macros use. */
 interface Part {
   readonly op: string;
   readonly args: unknown;
@@ -49,13 +49,13 @@ interface Call {
 interface Macro {
   readonly typeCheck: (checker: Checker, macro: unknown, context: Context) => Type;
   readonly evaluate: (evaluator: Evaluator, macro: unknown, context: Context) => unknown;
-  /** No function of rules is: without it, cel-js looks whether it is at each call. */
+  /** No function of rules is async. Without this, cel-js would check at each call. */
   readonly async: false;
 }
 
 type Expander = (call: Call) => Macro;
 
-/** What goes wrong in an expression that upstream tells in these words. */
+/** An error whose message is already in upstream's words. */
 export const UPSTREAM_WORDS = 'upstream_words';
 
 function variable(checker: Checker, part: Part | undefined, otherwise: string): string {
@@ -65,7 +65,7 @@ function variable(checker: Checker, part: Part | undefined, otherwise: string): 
 
 const isBool = ({ name, kind }: Type): boolean => name === 'bool' || kind === 'dyn';
 
-/** Upstream writes a macro as calls; it refuses the one that does not fit. */
+/** Upstream expands a macro into calls, and refuses the call that does not fit. */
 const noOverload = (checker: Checker, call: string, at: Part): Error =>
   checker.createError(UPSTREAM_WORDS, `found no matching overload for ${call}`, at);
 
@@ -74,7 +74,7 @@ function isTrue(value: unknown): boolean {
   throw new Error('no such overload');
 }
 
-/** What a loop goes over: a list by its indexes, a map by its names. */
+/** What a loop iterates over: a list by its indexes, a map by its keys. */
 function entriesOf(value: unknown): Iterable<readonly [unknown, unknown]> {
   if (Array.isArray(value)) return indexed(value);
   if (value instanceof Map) return value;
@@ -86,7 +86,7 @@ function* indexed(list: readonly unknown[]): Iterable<readonly [bigint, unknown]
   for (const [at, each] of list.entries()) yield [BigInt(at), each];
 }
 
-/** How a macro of two variables goes on: whether it is at its end. */
+/** An iteration of a macro with two variables. Returns whether the loop ends. */
 type Turn = (value: unknown, evaluate: (part: Part) => unknown) => boolean;
 
 interface Terms {
@@ -97,7 +97,7 @@ interface Terms {
 }
 
 interface Loop {
-  /** The type of the result, from that of its range. */
+  /** The type of the result, derived from that of its range. */
   readonly typed: (checker: Checker, parts: readonly Part[], terms: Terms) => Type;
   readonly run: (parts: readonly Part[], turns: (turn: Turn) => void) => unknown;
 }
@@ -144,7 +144,7 @@ const ofTwo =
     };
   };
 
-/** An error is told only if no other turn decides. */
+/** An error is reported only if no other iteration decides. */
 const quantifier = (decisive: boolean): Expander =>
   ofTwo({
     typed(checker, [predicate], { context }) {
@@ -208,7 +208,7 @@ function transforming(
   });
 }
 
-/** A map that is made step by step: with names, an object, as all maps of objects are. */
+/** A map that is built step by step: an object if all keys are strings. */
 function startMap(): { readonly insert: (key: unknown, value: unknown) => void; readonly made: () => unknown } {
   const entries = new Map<string, readonly [unknown, unknown]>();
   return {
@@ -289,7 +289,7 @@ const sortBy: Expander = ({ ast, args: [name, by], receiver }) => {
   };
 };
 
-/** `optional.optMap(variable, value)`; flat: the value is optional itself. */
+/** `optional.optMap(variable, value)`; `isFlat`: the value itself is optional. */
 const optMap =
   (isFlat: boolean, optional: Optionals): Expander =>
   ({ ast, args: [name, value], receiver }) => {

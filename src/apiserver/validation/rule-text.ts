@@ -48,7 +48,7 @@ const NAMES: Readonly<Record<string, string>> = {
 
 const special = (value: number, most: string, least: string): string => (Number.isNaN(value) ? 'NaN' : value > 0 ? most : least);
 
-/** Rounded to so many digits: a half, to an even one. */
+/** Rounded to a number of digits, halves to even. */
 function fixed(value: number, digits: number): string {
   if (Object.is(value, -0)) return `-${fixed(0, digits)}`;
   if (Math.abs(value) >= 1e21) return `${BigInt(value)}${digits > 0 ? `.${'0'.repeat(digits)}` : ''}`;
@@ -58,7 +58,7 @@ function fixed(value: number, digits: number): string {
   const isHalf = /^50*$/.test(exact.slice(exact.indexOf('.') + 1 + digits));
   const last = rounded.replace('.', '').at(-1);
   if (!isHalf || Number(last) % 2 === 0) return rounded;
-  // It was rounded away from zero; the even neighbour is nearer to zero.
+  // toFixed rounds away from zero; the even neighbour is nearer to zero.
   return (value - Math.sign(value) * 10 ** -(digits + 1)).toFixed(digits);
 }
 
@@ -70,7 +70,7 @@ function grouped(text: string): string {
 
 const RAISED = '⁰¹²³⁴⁵⁶⁷⁸⁹';
 
-/** Upstream reads how many digits this has, and writes six. */
+/** Upstream parses the precision, but always writes six digits. */
 function scientific(value: number): string {
   const [mantissa, power = ''] = value.toExponential(DIGITS).split('e');
   const raised = String(Math.abs(Number(power)))
@@ -144,7 +144,7 @@ function mapText(value: object): string {
   return `{${shown.map(([name, each]) => `${name}:${each}`).join(', ')}}`;
 }
 
-/** A value in a list or a map, as CEL writes it. */
+/** A value inside a list or a map, as CEL writes it. */
 function literal(value: unknown): string {
   switch (typeNameOf(value)) {
     case 'string':
@@ -185,7 +185,7 @@ function wholeOf(value: unknown, sign: string, radix: number): string {
   return number.toString(radix);
 }
 
-/** What a clause says of a value of another type. */
+/** The error of a clause for a value of another type. */
 export const REFUSALS: Readonly<Record<string, string>> = {
   s: 'string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps',
   d: 'decimal clause can only be used on integers',
@@ -231,14 +231,14 @@ function digitsOf(given: string): number {
 const unparsed = (why: string): Error => new Error(`could not parse formatting clause: ${why}`);
 export const misformatted = (why: string): Error => new Error(`error during formatting: ${why}`);
 
-/** A clause for a value, such as `%.2f`, and the text before it; what comes after the last has no clause. */
+/** A clause for a value, such as `%.2f`, and the text before it. The text after the last clause has none. */
 interface Clause {
   readonly before: string;
   readonly sign: string;
   readonly digits: number;
 }
 
-/** The clauses of a text for so many values. */
+/** The clauses of a text for a number of values. */
 export function* clausesOf(text: string, count: number): Generator<Clause, void> {
   let [before, from, next] = ['', 0, 0];
   for (let at = text.indexOf('%'); at >= 0; at = text.indexOf('%', from)) {
@@ -266,7 +266,7 @@ export function* clausesOf(text: string, count: number): Generator<Clause, void>
   yield { before: before + text.slice(from), sign: '', digits: 0 };
 }
 
-/** A text with values in the place of its clauses. What it makes costs as much as what it reads. */
+/** A text with its clauses replaced by values. Output costs as much as input. */
 export function formatted(text: string, values: readonly unknown[]): string {
   spend(1 + text.length / 8);
   let [made, next] = ['', 0];
@@ -286,7 +286,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   ...{ '\x07': '\\a', '\b': '\\b', '\f': '\\f', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\v': '\\v', '\\': '\\\\', '"': '\\"' },
 };
 
-/** A text between quotation marks, on one line. */
+/** A text in quotation marks, on one line. */
 export function quotedText(text: string): string {
   spend(1 + text.length / 8);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is escaped.

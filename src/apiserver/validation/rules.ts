@@ -5,11 +5,11 @@
  *     schema ---> programs, by place, compiled once
  *     object, old ---> self, oldSelf at each place that has rules ---> true: nothing; false: the rule's message
  *
- * - A rule with `oldSelf` is only asked on an update, of a place that can be told from others: members of objects, and items of lists
- *   whose type is `map`. A rule without it is not asked again of what is as it was.
- * - No expression can hold the server: each of its steps costs one, and a value costs its size wherever it is read. What costs more
- *   than a rule may, or all rules of an object together, is refused. Between rules, the work yields.
- * - Whole numbers are `int`, whatever their schema says, unless that is `number`.
+ * - A rule with `oldSelf` is only evaluated on updates, for values that can be matched with their old ones: members of objects,
+ *   and items of lists of type `map`. A rule without it is not evaluated again for an unchanged value.
+ * - No expression can block the server: each step costs one, and reading a value costs its size. If a rule, or all rules of an
+ *   object together, exceed their limit, the object is refused. Between rules, the work yields.
+ * - Whole numbers are `int`, unless their schema says `number`.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { put } from '../../storage/json.ts';
@@ -30,12 +30,12 @@ import { isAsBefore, itemsByKey, MAX_CAUSES } from './values.ts';
 /** Finds the rules of a schema that an object breaks. */
 export type RuleCheck = (object: KubernetesObject, old: KubernetesObject | undefined) => Work<readonly FieldCause[]>;
 
-/** What a rule may cost, and all rules of an object: upstream's limits, in steps of our own. A step takes about 100 ns. */
+/** What a rule may cost, and all rules of an object: upstream's limits, in our steps. A step takes about 100 ns. */
 const MAX_RULE_COST = 100_000;
 const MAX_OBJECT_COST = 1_000_000;
 /** The most nodes of one expression. */
 const MAX_NODES = 4_096;
-/** The longest message that an expression may make, in characters. */
+/** The longest message that an expression may produce, in characters. */
 const MAX_MESSAGE_CHARS = 5_120;
 
 interface Program {
@@ -63,37 +63,37 @@ interface Checker {
 /** A part of an expression. */
 export interface Node {
   readonly op: string;
-  /** As `op` has it: other parts, names, a value. */
+  /** Depends on `op`: other parts, names, a value. */
   readonly args: unknown[] | string;
   readonly start: number;
   readonly end: number;
   /** The whole expression. */
   readonly input: string;
-  /** Once it has been checked. */
+  /** Set once it has been checked. */
   readonly checkedType?: { readonly name: string; readonly kind: string; readonly keyType?: { readonly name: string } };
-  /** The functions of its name, once it has been checked. */
+  /** The functions with its name; set once it has been checked. */
   readonly candidates?: { readonly declarations: { readonly length: number } };
   check: (checker: Checker, node: Node, ctx: unknown) => unknown;
   evaluate: (...args: unknown[]) => unknown;
 }
 
-/** What expressions are compiled with. */
+/** The environments in which expressions are compiled. */
 export interface Cel {
   /** With all functions, each with its types, and no variables. */
   readonly bare: CelEnvironment;
-  /** With `self` and `oldSelf`, which may be anything. */
+  /** With `self` and `oldSelf`, of any type. */
   readonly plain: CelEnvironment;
   /** The same for rules whose `oldSelf` is optional. */
   readonly optional: CelEnvironment;
   /** The names of all functions, with their namespaces. */
   readonly functions: ReadonlySet<string>;
-  /** Of a text, by its format: a value of another type. */
+  /** Convert a string to a value of another type, by format. */
   readonly converters: ReadonlyMap<string, Program>;
   readonly none: Program;
   readonly some: Program;
 }
 
-/** Formats of texts that are types of their own, and how they become values of these. */
+/** Formats of strings that are types of their own in CEL, and how strings are converted. */
 export const FORMATS: Readonly<Record<string, { readonly type: string; readonly from?: string }>> = {
   byte: { type: 'bytes' },
   'date-time': { type: 'google.protobuf.Timestamp', from: 'timestamp(self)' },
@@ -101,7 +101,7 @@ export const FORMATS: Readonly<Record<string, { readonly type: string; readonly 
   duration: { type: 'google.protobuf.Duration', from: 'duration(self)' },
 };
 
-/** A rule, ready to be asked. */
+/** A compiled rule. */
 interface Rule {
   readonly source: Json;
   readonly program: Program;
@@ -137,7 +137,7 @@ export async function loadCel(): Promise<Cel> {
   return loaded;
 }
 
-/** What cel-js has beyond cel-go, and what is a macro there: a call with another number of arguments knows none of them. */
+/** Functions that cel-go does not have, or has as macros, which a call with another number of arguments does not find. */
 const NO_FUNCTIONS: ReadonlySet<string> = new Set(
   'matchesRe2 joinMetered json hex base64 at has all exists exists_one existsOne map filter bind optMap optFlatMap sortBy transformList transformMap transformMapEntry'.split(
     ' ',
@@ -154,7 +154,7 @@ function functionsOf(env: CelEnvironment): ReadonlySet<string> {
   return new Set(names.filter((name) => !NO_FUNCTIONS.has(name)));
 }
 
-/** Whether rules have a function of that name, whatever it is given. */
+/** Whether rules have a function of that name, with any arguments. */
 export const isFunction = (name: string): boolean => loaded?.functions.has(name) === true;
 
 /** An environment, with what Kubernetes has beyond CEL. */
@@ -173,13 +173,13 @@ function taught(env: CelEnvironment, { optional, isChecked }: { optional: Option
 
 const DEEP: ReadonlySet<string> = new Set(['==', '!=', 'in']);
 
-/** Functions of CEL in whose place others are called, which count what they cost. */
+/** Functions of CEL that are replaced by others, which charge their cost. */
 const INSTEAD: ReadonlyMap<unknown, string> = new Map([
   ['matches', 'matchesRe2'],
   ['join', 'joinMetered'],
 ]);
 
-/** Makes every step of an expression cost something, and its patterns linear. Returns the names that it uses. */
+/** Charges every step of an expression, and makes its patterns linear. Returns the names that it uses. */
 function metered(node: unknown, isCompared: boolean, names: Set<string>): void {
   if (Array.isArray(node)) {
     for (const each of node) metered(each, isCompared, names);
@@ -237,7 +237,7 @@ interface Place {
   readonly items: Place | undefined;
 }
 
-/** Compiles the rules of a place, and those below it; undefined: there are none. */
+/** Compiles the rules of a place and below it; undefined if there are none. */
 function* toPlace(cel: Cel, tree: Structural): Work<Place | undefined> {
   yield;
   const given = tree.source['x-kubernetes-validations'];
@@ -273,7 +273,7 @@ const hasRules = ({ source }: Structural): boolean =>
 /**
  * Compiles the rules of a schema; undefined: it has none.
  *
- * @throws {WatchError} INVALID_ARGUMENT for a rule that is none, or if the package is not installed.
+ * @throws {WatchError} INVALID_ARGUMENT for an invalid rule, or if the package is not installed.
  */
 export async function compileRules(tree: Structural): Promise<RuleCheck | undefined> {
   if (!hasRules(tree)) return undefined;
@@ -297,7 +297,7 @@ interface Terms {
   readonly path: string;
   readonly old: unknown;
   readonly isRoot?: boolean;
-  /** The nearest part above that can be compared with what it was: whether it is as it was. */
+  /** The nearest part above that can be compared with its old value, to see whether it has changed. */
   readonly above?: { readonly tree: Structural; readonly value: unknown; readonly old: unknown } | undefined;
 }
 
@@ -373,7 +373,7 @@ class Run {
     }
   }
 
-  /** Whether what breaks a rule is as it was. */
+  /** Whether the value that breaks a rule is unchanged. */
   *#isRatcheted(tree: Structural, value: unknown, { old, above }: Terms): Work<boolean> {
     if (old !== undefined) return yield* isAsBefore(tree, value, old);
     return above !== undefined && (yield* isAsBefore(above.tree, above.value, above.old));
@@ -405,7 +405,7 @@ class Run {
       if (error === OVER || meter.left < 0) return isLast ? {} : { over: true };
       const { message, name } = error as Error;
       const [line = ''] = message.split('\n');
-      // cel-js begins with a capital.
+      // Messages of cel-js begin with a capital.
       return { error: name === 'EvaluationError' ? line.charAt(0).toLowerCase() + line.slice(1) : line };
     } finally {
       this.#left -= before - meter.left;
@@ -464,10 +464,10 @@ const RESERVED: ReadonlySet<string> = new Set(
   ),
 );
 
-/** Reserved words that cannot follow a point, either. */
+/** Reserved words that cannot follow a dot, either. */
 const UNSPEAKABLE: ReadonlySet<string> = new Set(['true', 'false', 'null', 'in']);
 
-/** The names of a member in expressions: none, one, or the two of a reserved word. */
+/** The names of a member in expressions: none, one, or two for a reserved word. */
 export function namesIn(name: string): readonly string[] {
   if (RESERVED.has(name)) return UNSPEAKABLE.has(name) ? [`__${name}__`] : [`__${name}__`, name];
   if (!/^[A-Za-z_][A-Za-z0-9_.\-/]*$/.test(name)) return [];

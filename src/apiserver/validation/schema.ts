@@ -1,13 +1,13 @@
 /**
- * Checks objects against JSON schemas that have more than OpenAPI v3 as Kubernetes has it, with ajv, which is loaded when the first
- * of them needs it.
+ * Checks objects with ajv against JSON schemas that use more than Kubernetes' OpenAPI v3. ajv is loaded when the first schema
+ * needs it.
  *
  *     schema -- expanded(): as OpenAPI v3 means it --> ajv --> errors --> causes, in Kubernetes' words
  *
- * What OpenAPI v3 has beyond JSON schema: `nullable`, which ajv knows; formats of numbers, which their types imply; and the
- * extensions, of which only `x-kubernetes-int-or-string` affects validity. Formats of strings are not checked, as ajv has them in
- * another package. Two keywords are checked in another way, so that no object takes longer than its size allows: patterns, and
- * `uniqueItems`, for which ajv compares each item with each other.
+ * OpenAPI v3 adds to JSON Schema: `nullable`, which ajv knows; formats of numbers, which their types imply; and the extensions,
+ * of which only `x-kubernetes-int-or-string` affects validity. Formats of strings are not checked, as they would take another
+ * package. Two keywords are not left to ajv, so that the time stays linear in an object's size: patterns, and `uniqueItems`, for
+ * which ajv compares each pair of items.
  */
 
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -21,11 +21,11 @@ import { areDifferent } from './values.ts';
 /** Finds what is wrong with an object; an empty list if nothing is. */
 type JsonSchemaCheck = (object: KubernetesObject) => Work<readonly FieldCause[]>;
 
-/** The most causes that are reported: nobody reads more, and a hostile object could have millions. */
+/** The most causes that are reported. A hostile object could have millions. */
 const MAX_CAUSES = 50;
 
 /**
- * Compiles such a schema.
+ * Compiles a schema with ajv.
  *
  * @throws {WatchError} INVALID_ARGUMENT if the schema is invalid, ajv is not installed, or re2js is not and there are patterns.
  */
@@ -48,7 +48,7 @@ export async function compileJsonSchema(schema: JsonSchema): Promise<JsonSchemaC
   return (object) => checking(object, validate, lists);
 }
 
-/** Runs ajv until it has met no list that has not been judged: it cannot be interrupted. */
+/** Runs ajv again until it meets no new list that takes long, as it cannot be interrupted. */
 function* checking(object: KubernetesObject, validate: ValidateFunction, lists: Lists): Work<readonly FieldCause[]> {
   const judged = new Map<readonly unknown[], boolean>();
   for (;;) {
@@ -67,7 +67,7 @@ interface AjvClass {
   ): { compile(schema: object): unknown; removeKeyword(keyword: string): unknown; addKeyword(definition: object): unknown };
 }
 
-/** The code is only for schemas that ajv writes into files. */
+/** ajv uses `code` only when it writes schemas into files. */
 const regExp = Object.assign((source: string) => toPattern(source), { code: 'toPattern' });
 const AJV_OPTIONS = {
   ...{ strict: false, allErrors: false, validateFormats: false, logger: false, ownProperties: true },
@@ -85,13 +85,13 @@ class Lists {
   #judged: ReadonlyMap<readonly unknown[], boolean> = new Map();
   #met: (readonly unknown[])[] = [];
 
-  /** Before a run: the lists that have been judged, and where others are put. */
+  /** Called before a run with the lists that have been judged, and a place for others. */
   begin(judged: ReadonlyMap<readonly unknown[], boolean>, met: (readonly unknown[])[]): void {
     this.#judged = judged;
     this.#met = met;
   }
 
-  /** Whether the items of a list differ. One that takes time is taken for such a list at first. */
+  /** Whether the items of a list differ. For a list that takes long, it first answers yes. */
   differ(items: readonly unknown[]): boolean {
     const judged = this.#judged.get(items);
     if (judged !== undefined) return judged;
@@ -130,7 +130,7 @@ async function loadAjv(): Promise<AjvClass> {
 /** The members that every object has, which the server checks itself. */
 const COMMON: JsonSchema = { apiVersion: { type: 'string' }, kind: { type: 'string' }, metadata: { type: 'object' } };
 
-/** The schema of an object in the form that ajv takes. */
+/** The schema of an object in the form that ajv accepts. */
 function toJsonSchema(schema: JsonSchema): JsonSchema {
   const properties = schema.properties as JsonSchema | undefined;
   const { metadata: _, ...own } = properties ?? {};
@@ -141,7 +141,7 @@ function toJsonSchema(schema: JsonSchema): JsonSchema {
   });
 }
 
-/** Replaces `x-kubernetes-int-or-string`, and bounds that are only marked as exclusive, by what they mean, at any depth. */
+/** Replaces `x-kubernetes-int-or-string`, and bounds marked as exclusive, with JSON Schema's equivalents, at any depth. */
 function expanded(schema: JsonSchema): JsonSchema {
   const entries = Object.entries(schema).filter(([name]) => !name.startsWith('x-'));
   const inner = entries.map(([name, value]): [string, unknown] => [name, expandedPart(name, value)]);

@@ -1,10 +1,10 @@
 /**
- * What is wrong with a schema before any object is checked against it: 422 for a CustomResourceDefinition. Upstream:
- * `ValidateStructural` and `ValidateCustomResourceDefinitionOpenAPISchema`, whose words and order these are.
+ * What is wrong with a schema before any object is checked against it: 422 for a CustomResourceDefinition, in upstream's words
+ * and order. Upstream: `ValidateStructural` and `ValidateCustomResourceDefinitionOpenAPISchema`.
  *
- *     schema --> structure: a type everywhere, and nothing but limits below allOf, anyOf, oneOf, not --> sorted
+ *     schema --> structure: a type everywhere, and only limits below allOf, anyOf, oneOf, not --> sorted
  *            '-> defaults fit (only if the structure is right)
- *            '-> keywords: unknown to OpenAPI v3 as Kubernetes has it, lists, maps, rules
+ *            '-> keywords: unknown to Kubernetes' OpenAPI v3, lists, maps, rules
  */
 import { comparing } from '../../storage/json.ts';
 import { isRecord } from '../../watch/errors.ts';
@@ -18,7 +18,7 @@ import { text } from './rules.ts';
 import { inside, META_MEMBERS, named, pruned, toStructural } from './structural.ts';
 import { embeddedCauses, valueCauses } from './values.ts';
 
-/** What is known about the version of a kind whose schema is checked. */
+/** The version of a kind whose schema is checked. */
 interface FaultTerms {
   /** The path of the schema, such as `spec.versions[0].schema.openAPIV3Schema`. */
   readonly path: string;
@@ -49,13 +49,13 @@ export async function structuralFaults(schema: JsonSchema, { path, status = fals
     return found;
   };
   const found = await inPieces(work());
-  // What is wrong otherwise would only confuse the compiler of rules.
+  // Other faults would only confuse the compiler of rules.
   return found.length > 0 || !hasRule ? found : await ruleCauses(schema, path);
 }
 
-/** What there is in a schema, at any depth. */
+/** The content of a schema, at any depth. */
 interface Survey {
-  /** Why nothing structural can be made of it. */
+  /** Why it cannot be made structural. */
   unreadable: string | undefined;
   readonly patterns: Set<string>;
   hasDefault: boolean;
@@ -74,12 +74,12 @@ function* surveying(schema: JsonSchema): Work<Survey> {
     seen.hasDefault ||= each.default !== undefined;
     seen.hasRule ||= each['x-kubernetes-validations'] !== undefined;
     if (isLeaf(each)) continue;
-    // The first one is looked at next.
+    // The first one comes next.
     for (const [, below] of [...nested(each), ...inside(each)].reverse()) open.push(below);
   }
 }
 
-/** What is wrong with patterns, by their text. Each of them may take long. */
+/** What is wrong with patterns, by their text. Each may take long to check. */
 function* patternFaults(patterns: Iterable<string>): Work<ReadonlyMap<string, string>> {
   const faults = new Map<string, string>();
   for (const pattern of patterns) {
@@ -111,7 +111,7 @@ const size = (value: unknown): number => (isRecord(value) ? Object.keys(value).l
 
 const UNREADABLE = ['id', '$schema', '$ref', 'patternProperties', 'dependencies', 'additionalItems', 'definitions'] as const;
 
-/** Why nothing structural can be made of a schema, whatever is below it. */
+/** Why a schema cannot be made structural, regardless of what is below it. */
 function unreadable(schema: JsonSchema): string | undefined {
   for (const keyword of UNREADABLE) {
     const value = schema[keyword];
@@ -122,7 +122,7 @@ function unreadable(schema: JsonSchema): string | undefined {
   return Array.isArray(schema.items) ? "OpenAPIV3Schema 'items' must be a schema, but is an array" : undefined;
 }
 
-/** Keywords that a schema may have at its root if its status is checked apart. */
+/** Keywords that a schema may have at its root if `status` is a subresource. */
 const AT_ROOT = [
   ...['Description', 'Type', 'Format', 'Title', 'Maximum', 'ExclusiveMaximum', 'Minimum', 'ExclusiveMinimum', 'MaxLength'],
   ...['MinLength', 'Pattern', 'MaxItems', 'MinItems', 'UniqueItems', 'MultipleOf', 'Required', 'Items', 'Properties'],
@@ -159,7 +159,7 @@ class Structure {
     this.#patternFaults = patternFaults;
   }
 
-  /** What is wrong with a place, whatever is below it. */
+  /** What is wrong with a place, regardless of what is below it. */
   place(schema: JsonSchema, path: string, level: Level): void {
     const add = (cause: FieldCause): number => this.found.push(cause);
     const type = text(schema.type);
@@ -224,7 +224,7 @@ class Structure {
     }
   }
 
-  /** `skip`: what is of the type of a number or a text. */
+  /** `skip`: the keywords that declare int-or-string. */
   #values(schema: JsonSchema, path: string, skip: { readonly anyOf?: boolean; readonly first?: boolean } = {}): void {
     for (const [suffix, each, keyword, at] of nested(schema)) {
       if (keyword === 'anyOf' && skip.anyOf) continue;
@@ -256,7 +256,7 @@ class Structure {
     }
   }
 
-  /** All that is limited below allOf and the like has to be there outside of them. */
+  /** Everything that is limited below allOf and the like must also be declared outside of them. */
   *complete(values: JsonSchema, tree: JsonSchema, { at, path }: { at: string; path: string }): Work<void> {
     yield;
     for (const [suffix, each] of nested(values)) yield* this.#completeNested(each, tree, { at, path: path + suffix });
@@ -276,7 +276,7 @@ class Structure {
   }
 }
 
-/** What must not be said below allOf and the like: what it must be instead, and the keywords. */
+/** Keywords that are forbidden below allOf and the like, and what they must be instead. */
 const FORBIDDEN: readonly (readonly [keyword: string, why: string])[] = [
   ...of('empty', 'type'),
   ...of('undefined', 'additionalProperties', 'default'),
@@ -291,7 +291,7 @@ function of(why: string, ...keywords: readonly string[]): readonly (readonly [ke
   return keywords.map((keyword) => [keyword, why]);
 }
 
-/** A default has to fit, and to have no unknown fields. */
+/** A default must be valid, and have no unknown fields. */
 function* defaultCauses(schema: JsonSchema, path: string, inMeta: boolean): Work<FieldCause[]> {
   yield;
   const found: FieldCause[] = [];
@@ -316,7 +316,7 @@ function* defaultCauses(schema: JsonSchema, path: string, inMeta: boolean): Work
 }
 
 interface Place {
-  /** Absent: it is below allOf and the like. */
+  /** Absent below allOf and the like. */
   readonly level?: Level;
   readonly inMeta?: boolean;
   /** Why there may be no default. */
@@ -327,7 +327,7 @@ const TYPES = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
 const REASONS = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'];
 const UNSUPPORTED = ['additionalItems', 'patternProperties', 'definitions', 'dependencies', '$ref'] as const;
 
-/** What single keywords must not say. It also shows all places but those below allOf and the like to `structure`. */
+/** Checks single keywords. Also passes all places, except those below allOf and the like, to `structure`. */
 class Keywords {
   readonly found: FieldCause[] = [];
   readonly #structure: Structure | undefined;
@@ -367,7 +367,7 @@ class Keywords {
     this.#after(schema, path);
   }
 
-  /** The same where there is nothing below. */
+  /** The same for a schema with nothing below. */
   #alone(schema: JsonSchema, path: string, place: Place): void {
     this.#before(schema, path, place);
     this.#after(schema, path);

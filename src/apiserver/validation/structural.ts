@@ -1,15 +1,15 @@
 /**
- * What a structural schema makes of an object before it is checked: unknown members go, nulls go, defaults come. Upstream:
- * `apiextensions-apiserver/pkg/apiserver/schema`, with `pruning`, `defaulting` and `objectmeta`.
+ * How a structural schema changes an object before it is checked: unknown members and nulls are removed, defaults are added.
+ * Upstream: `apiextensions-apiserver/pkg/apiserver/schema`, with `pruning`, `defaulting` and `objectmeta`.
  *
  *     JSON schema ---> Structural, a tree, made once ---> shaping(tree, object) ---> the object as it is stored, and as it is read
  *                                                    '--> values.ts: what is wrong with it
  *
  * Invariants
- * - An object is never changed: what differs is a copy, and all else of it is shared. One that is right already is returned as it is,
- *   so that its bytes, which lists and watches are spliced from, are not encoded again.
- * - `apiVersion`, `kind` and `metadata` of the object itself are not the business of its schema.
- * - The work yields, and takes as long as the object is large, however deep a schema is.
+ * - An object is never changed in place: changed parts are copied, and all others are shared. An object that needs no change is
+ *   returned as it is, so that its bytes, from which lists and watches are spliced, are not encoded again.
+ * - The schema does not apply to `apiVersion`, `kind` and `metadata` of the object itself.
+ * - The work yields, and takes time proportional to the size of the object, however deep the schema is.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { parsing, put, stringifying } from '../../storage/json.ts';
@@ -23,13 +23,13 @@ import { withMeta } from '../verbs/metadata.ts';
 
 /** One place of a schema. */
 export interface Structural {
-  /** The types that it admits; empty: any. */
+  /** The types that it admits; empty for any. */
   readonly types: readonly string[];
   readonly nullable: boolean;
-  /** Undefined and null are none. */
+  /** Undefined or null: no default. */
   readonly default: unknown;
   readonly properties: ReadonlyMap<string, Structural> | undefined;
-  /** What all other members are; true: anything, of which nothing is known; undefined: not said. */
+  /** The schema of all other members; true for any; undefined if the schema does not say. */
   readonly additional: Structural | boolean | undefined;
   readonly items: Structural | undefined;
   /** Whether members that it does not name are kept. */
@@ -40,7 +40,7 @@ export interface Structural {
   readonly anyOf: readonly Structural[];
   readonly oneOf: readonly Structural[];
   readonly not: Structural | undefined;
-  /** Whether only its type, format and limits have to be looked at, for a value that is not an object or list. */
+  /** Whether a value that is not an object or list needs only its type, format and limits checked. */
   readonly isPlain: boolean;
   readonly required: readonly string[];
   readonly format: string;
@@ -52,7 +52,7 @@ export interface Structural {
   readonly looksInside: boolean;
 }
 
-/** What every object has. */
+/** The members that every object has. */
 export const META_MEMBERS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
 const trees: WeakMap<JsonSchema, Structural> = new WeakMap();
@@ -64,7 +64,7 @@ export function structuralOf(schema: JsonSchema): Structural {
   return known;
 }
 
-/** The root of a kind: it has what all objects have; of its metadata, a schema may only restrict the names. */
+/** The root of a kind, with the members of all objects. A schema may restrict only the names in `metadata`. */
 function asKind(root: Structural): Structural {
   if (root.properties === undefined && root.additional === undefined) return root;
   const named = root.properties?.get('metadata')?.properties;
@@ -81,14 +81,14 @@ function asKind(root: Structural): Structural {
 const NONE: readonly never[] = [];
 
 /**
- * Reads a schema. What is not one is read as far as it is. `raw`: formats that nobody knows, and numbers that may be texts, are taken as
- * they are written, as upstream does where it checks defaults.
+ * Reads a schema, ignoring invalid parts. `raw`: unknown formats, and numbers that may be strings, are taken as they are written,
+ * as upstream does when it checks defaults.
  */
 export function toStructural(source: JsonSchema, raw: boolean = false): Structural {
   return new Tree(source, raw);
 }
 
-/** One place of a schema, which is read when it is asked for: most of a large schema is of use to few objects. */
+/** One place of a schema, which is read only when needed: few objects use most of a large schema. */
 class Tree implements Structural {
   readonly source: JsonSchema;
   readonly types: readonly string[];
@@ -188,7 +188,7 @@ class Tree implements Structural {
 
 const EITHER: readonly string[] = ['integer', 'string'];
 
-/** Whether something is true of a schema, or of one that says what is in its objects and lists. */
+/** Whether something is true of a schema, or of one for the members or items below it. */
 export function isAnywhere(schema: JsonSchema, holds: (schema: JsonSchema) => boolean): boolean {
   if (holds(schema)) return true;
   const { properties, items, additionalProperties: others } = schema;
@@ -202,7 +202,7 @@ export function isAnywhere(schema: JsonSchema, holds: (schema: JsonSchema) => bo
   return false;
 }
 
-/** The schemas right below one, with their names in paths. */
+/** The schemas directly below one, with their names in paths. */
 export function* inside(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema]> {
   if (isRecord(schema.items)) yield ['.items', schema.items];
   if (isRecord(schema.additionalProperties)) yield ['.additionalProperties', schema.additionalProperties];
@@ -224,29 +224,29 @@ const TEXT_FORMATS: ReadonlySet<string> = new Set([
 
 export const isTextFormat = (format: string): boolean => format !== '' && TEXT_FORMATS.has(format.replaceAll('-', ''));
 
-/** A format that is not known for its type is as none. */
+/** A format that is not known for its type is ignored. */
 function formatOf(types: readonly string[], format: string): string {
   const [type = 'string'] = types.length === 1 ? types : NONE;
   const isKnown = type === 'string' ? isTextFormat(format) : NUMBER_FORMATS[type]?.includes(format);
   return isKnown === true ? format : '';
 }
 
-/** What is done to an object. */
+/** How an object is changed. */
 interface ShapeTerms {
-  /** Whether unknown members go, and nulls where none is allowed. Defaults come anyhow. */
+  /** Whether unknown members, and nulls where they are not allowed, are removed. Defaults are always added. */
   readonly prunes: boolean;
   /** Gets the paths of what is pruned. */
   readonly found?: FieldPaths | undefined;
-  /** Whether nothing is done but that. */
+  /** Whether to prune only, without defaults. */
   readonly only?: boolean | undefined;
-  /** Whether the object is stored, and never changes. */
+  /** Whether the object is stored, and so never changes. */
   readonly stored?: boolean | undefined;
 }
 
 /** Whether `shaping` may change an object of this schema. */
 export const mayShape = (root: Structural, { prunes }: { readonly prunes: boolean }): boolean => prunes || root.fills;
 
-/** An object as its schema has it. */
+/** An object changed to fit its schema. */
 export function* shaping<T extends object>(root: Structural, object: T, terms: ShapeTerms): Work<T> {
   if (!mayShape(root, terms)) return object;
   return (yield* new Shaper(terms).whole(root, object as Json)) as T;
@@ -254,25 +254,25 @@ export function* shaping<T extends object>(root: Structural, object: T, terms: S
 
 /** How the members of an object or list are treated. */
 interface Ways {
-  /** Whether members that the schema does not name go. */
+  /** Whether members that the schema does not name are removed. */
   readonly prunes: boolean;
-  /** Whether nulls go. */
+  /** Whether nulls are removed. */
   readonly drops: boolean;
 }
 
-/** A value without what its schema does not name, and otherwise as it is. */
+/** A value without members that its schema does not name, and otherwise unchanged. */
 export function* pruned(tree: Structural, value: object): Work<unknown> {
   return yield* new Shaper({ prunes: true, only: true }).defaulted(tree, value);
 }
 
-/** Whether a value certainly stays as it is. */
+/** Whether a value certainly stays unchanged. */
 type Keeps = (value: object) => boolean;
 
-/** The most values of an object that are looked at to see that they stay: about a millisecond. */
+/** The most values of an object that are checked for staying unchanged: about a millisecond. */
 const MAX_KEPT_VALUES = 8_192;
 
 let left = 0;
-/** For pruning, and without. */
+/** With pruning, and without. */
 const keepers: readonly WeakMap<Structural, Keeps>[] = [new WeakMap(), new WeakMap()];
 
 function keepsOf(node: Structural, prunes: boolean, isRoot: boolean = false): Keeps {
@@ -285,14 +285,14 @@ function keepsOf(node: Structural, prunes: boolean, isRoot: boolean = false): Ke
   return keeps;
 }
 
-/** Parts of stored objects that have been seen to stay as they are in a place: nobody changes them. For pruning, and without. */
+/** Parts of stored objects, which never change, that are known to stay as they are in a place. With pruning, and without. */
 const stayed: readonly Recent<Structural>[] = [new Recent(), new Recent()];
-/** Whether what is looked at is stored. */
+/** Whether the value that is being checked is stored. */
 let isStored = false;
-/** Values of which a part is worth remembering. */
+/** How many values make a part worth remembering. */
 const MANY = 16;
 
-/** Whether a part is known to be one of a stored object. */
+/** Whether something is known to be a part of a stored object. */
 export const isPartOfStored = (part: object): boolean => stayed.some((each) => each.get(part) !== undefined);
 
 function keepsPart(node: Structural, prunes: boolean, value: object): boolean {
@@ -304,7 +304,7 @@ function keepsPart(node: Structural, prunes: boolean, value: object): boolean {
   return keeps;
 }
 
-/** One function for each place, which neither allocates nor yields. Oddities are left to Shaper, which says what becomes of a value. */
+/** One function for each place, which neither allocates nor yields. Rare cases are left to Shaper, which changes a value. */
 function toKeeps(node: Structural, prunes: boolean, isRoot: boolean): Keeps {
   const { items, properties, additional, preserves } = node;
   const defaults = Array.from(node.fills ? (properties ?? []) : []).flatMap(([name, each]) =>
@@ -344,7 +344,7 @@ class Shaper {
   readonly #found: FieldPaths | undefined;
   readonly #only: boolean;
   readonly #stored: boolean;
-  /** How many more values may be looked at at once. */
+  /** How many more values may be checked in one go. */
   #left = MAX_KEPT_VALUES;
   readonly #ways: Ways;
   readonly #steps: Step[] = [];
@@ -363,7 +363,7 @@ class Shaper {
     return yield* this.#members(root, object, this.#ways);
   }
 
-  /** Whether it is seen at once that nothing is done to a value. */
+  /** Whether a quick check shows that a value stays unchanged. */
   #keeps(node: Structural | undefined, value: object, ways: Ways): boolean {
     if (node === undefined || ways !== this.#ways || this.#left < 0) return false;
     left = this.#left;
@@ -381,7 +381,7 @@ class Shaper {
   *#list(node: Structural | undefined, list: readonly unknown[], ways: Ways): Work<readonly unknown[]> {
     let copy: unknown[] | undefined;
     const { items } = node ?? {};
-    // A list that preserves what is unknown does so in its items.
+    // A list that preserves unknown fields does so in its items.
     const below = items !== undefined && node?.preserves === true ? preserving(items) : items;
     const kept = node?.preserves === true && items === undefined;
     for (let at = 0; at < list.length; at++) {
@@ -415,7 +415,7 @@ class Shaper {
       if (at % STRIDE === STRIDE - 1) yield;
       const name = names[at] as string;
       const isMeta = (node?.embedded === true || node === this.#root) && META_MEMBERS.has(name);
-      // Those of the object itself are as they were.
+      // Those of the object itself stay unchanged.
       if (isMeta && node === this.#root) continue;
       const known = node?.properties?.get(name) ?? node?.additional;
       if (ways.prunes && known === undefined && !isMeta && node?.preserves !== true) {
@@ -453,7 +453,7 @@ class Shaper {
     else if (ways.drops) change(name, undefined);
   }
 
-  /** A default may lack what has a default itself, and of what it names too much, nothing is stored. */
+  /** A default may lack members that have defaults themselves, and its unknown members are not stored. */
   *#defaultOf(node: Structural, ways: Ways): Work<unknown> {
     const { default: value } = node;
     if (typeof value !== 'object' || value === null) return value;
@@ -471,7 +471,7 @@ class Shaper {
 
 const frozen: WeakMap<object, object> = new WeakMap();
 
-/** A default that nobody can change, made once: it is shared by all objects that lack it. */
+/** A frozen default, made once, and shared by all objects that lack it. */
 function* frozenOf(value: object): Work<object> {
   const known = frozen.get(value);
   if (known !== undefined) return known;
@@ -487,7 +487,7 @@ function* frozenOf(value: object): Work<object> {
   return made;
 }
 
-/** The metadata of an object within an object: only what all objects have is kept. */
+/** The metadata of an embedded object: only the members that all objects have are kept. */
 function metadataOf(value: unknown): unknown {
   if (!isRecord(value)) return value;
   const { metadata } = withMeta({ metadata: value } as KubernetesObject, {});
@@ -497,7 +497,7 @@ function metadataOf(value: unknown): unknown {
 
 const preservingTrees: WeakMap<Structural, Structural> = new WeakMap();
 
-/** A place that also keeps what it does not name. */
+/** The same place, but preserving unknown members. */
 function preserving(tree: Structural): Structural {
   if (tree.preserves) return tree;
   const known = preservingTrees.get(tree) ?? toStructural({ ...tree.source, [OPEN]: true });

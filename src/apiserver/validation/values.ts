@@ -1,14 +1,14 @@
 /**
- * What is wrong with the values of an object, by the tree of its schema: no code is made of a schema, so a thousand of them are
- * ready at once. Upstream: `kube-openapi/pkg/validation/validate`, whose words, order and oddities these are, with `objectmeta` and
+ * What is wrong with the values of an object, by the tree of its schema. Schemas are not compiled to code, so a thousand of them
+ * are ready immediately. Words, order and quirks are upstream's: `kube-openapi/pkg/validation/validate`, with `objectmeta` and
  * `listtype` of apiextensions-apiserver.
  *
  *     tree, object ---> valueCauses ---> types, formats, limits, enums, allOf and the like
  *                 '---> embeddedCauses, listCauses ---> objects within objects, sets, maps
  *
- * - Of several alternatives that all fail, the one that matches most is told: matches are counted as upstream counts them.
- * - On an update, a part that is as it was is not refused: the schema may have become stricter since (`CRDValidationRatcheting`).
- * - Names of members and items are paths, such as `spec.items[0].count`; `<nil>` is upstream's for a place that it does not say.
+ * - Of several alternatives that all fail, the best match is reported, by upstream's count of matches.
+ * - On an update, an unchanged part is not refused: the schema may have become stricter since (`CRDValidationRatcheting`).
+ * - Names of members and items are paths, such as `spec.items[0].count`; `<nil>` is upstream's for an unknown place.
  */
 import { comparing, put, stringifying } from '../../storage/json.ts';
 import { isContainer, isRecord } from '../../watch/errors.ts';
@@ -31,17 +31,17 @@ import { hasFormat } from './formats.ts';
 import { toPattern } from './patterns.ts';
 import { isTextFormat, type Structural } from './structural.ts';
 
-/** A value that is not there, and null, which is. */
+/** A missing value, as opposed to null. */
 const ABSENT: unique symbol = Symbol('absent');
 
 /** Where a value is. */
 interface Place {
   readonly path: string;
-  /** What was there before; absent: nothing, or nobody knows. */
+  /** The old value. Absent: there was none, or it is not known. */
   readonly old?: unknown;
 }
 
-/** The most causes that are kept: nobody reads more, and a hostile object could have millions. */
+/** The most causes that are kept. A hostile object could have millions. */
 export const MAX_CAUSES = 101;
 
 /** What is wrong with a value; an empty list if nothing is. */
@@ -53,13 +53,13 @@ export function* valueCauses(tree: Structural, value: unknown, { path, old = ABS
 
 class Found {
   all: FieldCause[] = [];
-  /** What has been said, as upstream says it once. */
+  /** The causes so far, as upstream reports each only once. */
   #said: Set<string> | undefined;
 
   add(whole: FieldCause): void {
     if (this.all.length >= MAX_CAUSES) return;
     const cause = bounded(whole);
-    // Two that are cut may look alike.
+    // Two shortened ones may look alike.
     if (cause !== whole) {
       this.all.push(cause);
       return;
@@ -96,7 +96,7 @@ function* checking(tree: Structural, value: unknown, terms: Terms): Work<number>
   return matches;
 }
 
-/** The same of what is not an object or list, where there are no alternatives. */
+/** The same for a value that is not an object or list, where there are no alternatives. */
 function plain(tree: Structural, value: unknown, terms: Terms): number {
   if (value === null) return nothing(tree, terms);
   return 3 + typed(tree, value, terms) + limited(tree, value, terms) + one(tree, value, terms);
@@ -111,7 +111,7 @@ function nothing(tree: Structural, { path, found }: Terms): number {
   return fits ? 1 : 0;
 }
 
-/** Upstream puts a dot before what is right below the root. */
+/** Upstream puts a dot before members of the root. */
 const fieldOf = (path: string): string => (path.startsWith('.') ? path.slice(1) : path) || '<nil>';
 
 function typeCause(path: string, type: string, given: string): FieldCause {
@@ -121,7 +121,7 @@ function typeCause(path: string, type: string, given: string): FieldCause {
 
 const valueCause = (path: string, value: unknown, why: string): FieldCause =>
   invalidCause(fieldOf(path), value, `${path} in body ${why}`);
-/** One of which upstream does not say the place. */
+/** A cause for which upstream does not name the place. */
 const placeless = (why: string): FieldCause => invalidCause('<nil>', '', why);
 
 function typeOf(value: unknown): string {
@@ -129,7 +129,7 @@ function typeOf(value: unknown): string {
   return Number.isSafeInteger(value) ? 'integer' : typeof value;
 }
 
-/** What Go takes a number for. */
+/** The type that Go gives a number. */
 const goFormatOf = (value: unknown): string =>
   typeof value === 'number' ? (Number.isSafeInteger(value) ? 'int64' : 'float64') : '';
 
@@ -139,14 +139,14 @@ function typed(tree: Structural, value: unknown, { path, found }: Terms): number
   const type = typeOf(value);
   const isText = type === 'string' || type === 'array';
   const fits = types.includes(type) || (type === 'integer' && types.includes('number'));
-  // Upstream leaves texts, and lists, to their format.
+  // Upstream leaves strings and lists to their format.
   if (fits || (isText && format !== '' && !types.includes('number') && !types.includes('integer'))) return 2;
   const named = !isText && format !== '' && format !== goFormatOf(value);
   found.add(typeCause(path, named ? format : types.join(','), named ? goFormatOf(value) : type));
   return 1;
 }
 
-/** The limits of texts and numbers. */
+/** The limits of strings and numbers. */
 function limited(tree: Structural, value: unknown, terms: Terms): number {
   if (typeof value === 'string') {
     textual(tree, value, terms);
@@ -164,7 +164,7 @@ function limited(tree: Structural, value: unknown, terms: Terms): number {
   return 2;
 }
 
-/** The characters of a text. */
+/** The number of characters in a text. */
 export function lengthOf(text: string): number {
   let length = text.length;
   for (let at = 0; at < text.length; at++) if ((text.charCodeAt(at) & 0xfc00) === 0xdc00) length--;
@@ -185,7 +185,7 @@ function textual({ source }: Structural, value: string, { path, found }: Terms):
 const INT32 = 2 ** 31;
 const MAX_FLOAT = 3.4028234663852886e38;
 
-/** Whether a number is in the range of its type, which is said only if it is the only one. */
+/** Whether a number is in the range of its type, which is checked only if it has one type. */
 function isInRange({ types, format }: Structural, value: number): boolean {
   if (types.length !== 1) return true;
   if (types[0] === 'integer') {
@@ -203,7 +203,7 @@ function numeric(tree: Structural, value: number, { path, found }: Terms): void 
       `${what} value must be of type ${tree.types[0]} ${isKnown ? `with format ${tree.format}` : '(default format)'} in ${path}`,
     );
   if (!isInRange(tree, value)) found.add(outside('Checked'));
-  /** A limit of whole numbers is whole, as far as it is in range. `breaks` says what a value has to be, or nothing. */
+  /** Limits of whole numbers are truncated, if they are in range. `breaks` returns what a value should be, if it is wrong. */
   const check = (bound: unknown, what: string, breaks: (limit: number, shown: string) => string | undefined): void => {
     if (typeof bound !== 'number') return;
     const fits = isInRange(tree, bound);
@@ -240,7 +240,7 @@ export function isMultiple(value: number, factor: number): boolean {
   return times === whole || Math.abs(times - whole) / (Math.abs(times) + Math.abs(whole)) < 1e-9;
 }
 
-/** Whether a value is one of those that a schema lists. They are as deep as the schema says, not as the value is. */
+/** Whether a value is one of those that a schema lists. The comparison goes only as deep as the schema's values. */
 function one({ source }: Structural, value: unknown, { path, found }: Terms): number {
   const { enum: values } = source;
   if (!Array.isArray(values) || values.length === 0) return 1;
@@ -249,7 +249,7 @@ function one({ source }: Structural, value: unknown, { path, found }: Terms): nu
   return 1;
 }
 
-/** Upstream converts a number to the type of what is listed. */
+/** Upstream converts a number to the type of the listed value. */
 function isConverted(listed: unknown, value: unknown): boolean {
   if (typeof value !== 'number') return false;
   if (typeof listed === 'number') return Number.isSafeInteger(listed) && Math.trunc(value) === listed;
@@ -335,7 +335,7 @@ function* oneOf(trees: readonly Structural[], { attempt, tell, path, found }: At
   return best === undefined ? 0 : most;
 }
 
-/** A part of a value. What is as it was is not refused. */
+/** Checks a part of a value. An unchanged part is not refused. */
 function* part(tree: Structural, value: unknown, terms: Terms): Work<number> {
   const { found, old } = terms;
   const before = found.all.length;
@@ -344,7 +344,7 @@ function* part(tree: Structural, value: unknown, terms: Terms): Work<number> {
   return matches;
 }
 
-/** Whether a part is as it was, as far as its schema tells: what that does not name is not compared, and counts as changed. */
+/** Whether a part is unchanged, as far as its schema goes: members that it does not name count as changed, uncompared. */
 export function* isAsBefore(tree: Structural | undefined, value: unknown, old: unknown): Work<boolean> {
   if (!isContainer(value) || !isContainer(old)) return value === old;
   if (Array.isArray(value) !== Array.isArray(old)) return false;
@@ -392,7 +392,7 @@ function* listed(tree: Structural, list: readonly unknown[], { path, old, found 
   return matches;
 }
 
-/** What identifies an item of a map; undefined: it lacks a key. */
+/** The key of an item of a map; undefined if it is incomplete. */
 export function keyOfItem(names: readonly string[], item: unknown): string | undefined {
   if (!isRecord(item) || names.length === 0) return undefined;
   const keys = names.map((name) => (Object.hasOwn(item, name) ? item[name] : null));
@@ -405,7 +405,7 @@ export function mapKeys(source: Json): readonly string[] {
   return source['x-kubernetes-list-type'] === 'map' && Array.isArray(names) ? (names as readonly string[]) : [];
 }
 
-/** Finds what an item was by its keys. */
+/** Finds the old value of an item by its keys. */
 export function* itemsByKey(source: Json, old: readonly unknown[]): Work<(item: unknown) => unknown> {
   const names = mapKeys(source);
   const known = new Map<string, unknown>();
@@ -456,7 +456,7 @@ function* membered(tree: Structural, object: Json, { path, old, found }: Terms):
   return matches;
 }
 
-/** Whether items differ, in the time that it takes to write them. */
+/** Whether items differ, in the time that it takes to encode them. */
 export function* areDifferent(items: readonly unknown[]): Work<boolean> {
   const texts = new Set<string>();
   for (const [at, item] of items.entries()) {
@@ -506,7 +506,7 @@ function* parts(
 
 const KIND = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
 
-/** What is wrong with objects within an object. */
+/** What is wrong with embedded objects. */
 export function* embeddedCauses(tree: Structural, value: unknown, path: string = ''): Work<FieldCause[]> {
   if (!isContainer(value) || !tree.looksInside) return [];
   yield;
@@ -519,7 +519,7 @@ export function* embeddedCauses(tree: Structural, value: unknown, path: string =
   return found;
 }
 
-/** What is wrong with the kind and metadata of an object within an object. */
+/** What is wrong with the kind and metadata of an embedded object. */
 export function headCauses(value: Json, path: string): FieldCause[] {
   const found: FieldCause[] = [];
   for (const name of ['apiVersion', 'kind'] as const) {
@@ -544,7 +544,7 @@ export function headCauses(value: Json, path: string): FieldCause[] {
   return found;
 }
 
-/** What a server says of a name that is not a label. */
+/** The message for a name that is not a label. */
 export const LABEL_1035: string =
   "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
@@ -580,7 +580,7 @@ function* repeatedKeys(source: Json, list: readonly unknown[], path: string): Wo
   return yield* repeated(keys, path);
 }
 
-/** Each value is told at its second place. */
+/** Each value is reported at its second place. */
 function* repeated(values: readonly unknown[], path: string): Work<FieldCause[]> {
   const times = new Map<string, number>();
   const found: FieldCause[] = [];

@@ -1,7 +1,7 @@
 /**
- * Server-side apply: a configuration says which fields its manager wants, and the rest is left alone. What does not exist is created.
+ * Server-side apply: a configuration has the fields that its manager wants; others are left alone. A missing object is created.
  *
- *     config ---> update with what the FieldManager makes of it --- 404 ---> create with what it makes of nothing
+ *     config ---> update with the FieldManager's result --- 404 -----------> create with its result for no object
  *                    ^                                                         |
  *                    '---------------------- 409, it exists by now ------------'
  */
@@ -20,14 +20,14 @@ import { createObject, type UpdateTerms, updateObject } from './write.ts';
 interface ApplyTerms extends Omit<UpdateTerms, 'make' | 'applied' | 'writer'>, Applying {
   /** The check of the configuration's fields; undefined: they are not checked. */
   readonly fields: FieldCheck | undefined;
-  /** Rejects if the client may not create what does not exist. */
+  /** Rejects if the client may not create the missing object. */
   readonly mayCreate?: (() => Promise<void>) | undefined;
 }
 
-/** How often others may create and delete the object in between. */
+/** How often others may create or delete the object in between. */
 const MAX_ATTEMPTS = 8;
 
-/** Applies a configuration. `created`: nothing was there. */
+/** Applies a configuration. `created`: the object did not exist. */
 export async function applyObject(
   context: ResourceContext,
   terms: ApplyTerms,
@@ -72,7 +72,7 @@ function checkNew({ info }: ResourceContext, made: Json, { place }: ApplyTerms):
   );
 }
 
-/** Upstream takes a version for what is not there, and ignores it. */
+/** Upstream accepts a version for a missing object, and ignores it. */
 function withoutVersion(made: Json): Json {
   const { resourceVersion: _, ...metadata } = (made.metadata ?? {}) as Json;
   return { ...made, metadata };

@@ -1,14 +1,14 @@
 /**
- * Who manages which fields of an object, its `metadata.managedFields`: whether a write is tracked, as whose, and what it leaves. The
- * algorithm is that of `src/apply`; here it meets the verbs.
+ * Who manages which fields of an object, its `metadata.managedFields`: whether a write is tracked, under which name, and what it
+ * results in. The algorithm is in `src/apply`; this file connects it with the verbs.
  *
  *     create, update, patch ---> tracked? --- no ---> none: an object without managers costs nothing
  *                                   | yes
- *     apply ------------------> FieldManager ---> managedFields ---> the same but for times? then nothing is written
+ *     apply ------------------> FieldManager ---> managedFields ---> the same except for times? then nothing is written
  *
- * - Tracking begins when an object is created by a named manager, or is applied; from then on, every write of it is tracked. What is
- *   neither named nor applied has no managers. Upstream: `skipNonAppliedManager`.
- * - A Scale is a view of the object, and so are its managers: they are translated on the way in and out. Upstream: `ScaleHandler`.
+ * - Tracking begins when an object is created by a named manager, or is applied; from then on, every write of it is tracked.
+ *   Other objects have no managers. Upstream: `skipNonAppliedManager`.
+ * - A Scale is a view of the object, so its managers are translated on the way in and out. Upstream: `ScaleHandler`.
  */
 import { ApplyConflict, conflictCauses } from '../../apply/conflicts.ts';
 import { FieldManager, type WriteBy } from '../../apply/field-manager.ts';
@@ -35,7 +35,7 @@ import { converting } from './read.ts';
 export interface Writer {
   /** The manager that the request names. */
   readonly fieldManager?: string | undefined;
-  /** The program that sends it: it stands for a manager that is not named. */
+  /** The program that sends the request: its name is used if no manager is named. */
   readonly userAgent?: string | undefined;
 }
 
@@ -59,7 +59,7 @@ export function managerCauses(name: string | undefined): FieldCause[] {
 
 const MAX_AGENT_CHARS = 1_024;
 
-/** A program as a manager: its name before the first slash, without what cannot be printed. Upstream: `prefixFromUserAgent`. */
+/** A program as a manager: its name before the first slash, without unprintable characters. Upstream: `prefixFromUserAgent`. */
 function toManager(userAgent: string): string {
   let name = '';
   let bytes = 0;
@@ -72,7 +72,7 @@ function toManager(userAgent: string): string {
   return name;
 }
 
-/** What a write is about. */
+/** A write. */
 interface Written {
   /** The object before; undefined: it is created. */
   readonly live: Mutable | undefined;
@@ -82,14 +82,14 @@ interface Written {
   readonly object: Mutable;
   readonly row: Subresource;
   readonly writer?: Writer | undefined;
-  /** Whether `sent` is the result of an apply, which has its managers. */
+  /** Whether `sent` is the result of an apply, and so has its managers already. */
   readonly applied?: boolean | undefined;
 }
 
 const entriesOf = (object: unknown): Entries | undefined | null =>
   (object as { metadata?: { managedFields?: Entries | null } | null } | undefined)?.metadata?.managedFields;
 
-/** The managed fields of an object after a write; undefined: none. */
+/** The managed fields of an object after a write; undefined if there are none. */
 export function* managedFieldsAfter(context: ResourceContext, written: Written): Work<Entries | undefined> {
   const { live, object, row, writer } = written;
   if (written.applied) return objectEntries(context, live, { entries: entriesOf(written.sent) ?? [], row });
@@ -102,11 +102,11 @@ export function* managedFieldsAfter(context: ResourceContext, written: Written):
   return objectEntries(context, live, { entries: entriesOf(updated) ?? [], row });
 }
 
-/** The managers that a client writes itself. A part of an object cannot change them. */
+/** The managers that a client sends itself. A subresource cannot change them. */
 function askedOf({ info }: ResourceContext, sent: unknown): Entries | undefined {
   const asked = entriesOf(sent) ?? undefined;
   if (asked) checkOwnerCount(asked.length);
-  // Of kinds that are not Go's own, an empty list is none to upstream: it takes a list of an empty entry to forget the managers.
+  // For kinds that are not Go types, upstream ignores an empty list: only a list with an empty entry clears the managers.
   return asked?.length === 0 && !hasProtobuf(info) ? undefined : asked;
 }
 
@@ -116,7 +116,7 @@ function by({ info, now }: ResourceContext, row: Subresource, writer: Writer | u
   return { manager, subresource: row.name, apiVersion: (row.kind ?? info).apiVersion, time: timestamp(now()) };
 }
 
-/** What an apply is about. */
+/** An apply. */
 export interface Applying {
   readonly config: unknown;
   readonly row: Subresource;
@@ -125,7 +125,7 @@ export interface Applying {
   readonly force: boolean;
 }
 
-/** The apply of a configuration to what is there. Refuses an invalid one. */
+/** Applies a configuration to a stored object. Refuses an invalid one. */
 export function toApply(context: ResourceContext, { config, row, writer, force }: Applying): (live?: Mutable) => Work<Json> {
   const { info } = context;
   const kind = row.kind ?? info;
@@ -138,7 +138,7 @@ export function toApply(context: ResourceContext, { config, row, writer, force }
       const applied = yield* managerOf(context, row).applied(live && viewed(context, live, row), config as Json, terms);
       yield* checkingParts(applied);
       for (const { fieldsV1 } of entriesOf(applied) ?? []) if (fieldsV1) noteConstant(fieldsV1);
-      // What is only ever sent becomes what is stored, such as a secret's stringData.
+      // Converts write-only fields, such as a Secret's `stringData`.
       return (yield* typed(kind, applied)) as Json;
     } catch (error) {
       if (!(error instanceof ApplyConflict)) throw error;
@@ -150,7 +150,10 @@ export function toApply(context: ResourceContext, { config, row, writer, force }
 
 type Listed = readonly object[] | undefined;
 
-/** Whether two lists differ in nothing but times: a write that changes nothing else is none. Upstream: `IgnoreManagedFieldsTimestampsTransformer`. */
+/**
+ * Whether two lists differ only in times: a write that changes nothing else is not stored. Upstream:
+ * `IgnoreManagedFieldsTimestampsTransformer`.
+ */
 export function* sameButTimes(one: Listed, other: Listed): Work<boolean> {
   if (one === other) return true;
   if (one === undefined || other === undefined || one.length !== other.length) return false;
@@ -162,14 +165,14 @@ const TIME = ['time'] as const;
 
 const managers: WeakMap<object, Map<string, FieldManager>> = new WeakMap();
 
-/** The field manager of a kind, or of a part of it with a kind of its own. */
+/** The field manager of a kind, or of a subresource with a kind of its own. */
 function managerOf({ info, versions }: ResourceContext, { kind }: Subresource): FieldManager {
   const { apiVersion } = kind ?? info;
   const known = managers.get(info) ?? new Map<string, FieldManager>();
   managers.set(info, known);
   let manager = known.get(apiVersion);
   if (manager === undefined) {
-    // Upstream converts between versions, but for this not between groups: it forgets the managers of events in the other one.
+    // Here, upstream does not convert between groups: it forgets the managers of events in the other one.
     const others = kind ? [] : (versions?.() ?? []).filter(({ group }) => group === info.group);
     const shape = messageOf(kind ?? info);
     manager = new FieldManager({
@@ -189,13 +192,13 @@ function managerOf({ info, versions }: ResourceContext, { kind }: Subresource): 
   return manager;
 }
 
-/** What is published of a kind; undefined: nothing is known of it. */
+/** The published schema of a kind; undefined if there is none. */
 function knownSchema(kind: DocumentedKind): Json | undefined {
   const schema = schemaOf(kind);
   return kind.schema === undefined && schema[OPEN] === true ? undefined : schema;
 }
 
-/** An object as it is written at a row, with those of its managers that manage what is there. */
+/** An object as it is written at a row, with the managers of what the row shows. */
 function viewed(context: ResourceContext, live: Mutable, row: Subresource): Json {
   const seen = row.view(live, true) as Mutable;
   const paths = row.replicas && pathsOf(context, row);
@@ -217,7 +220,7 @@ function pathsOf({ info, versions }: ResourceContext, row: Subresource): Map<str
   return new Map(all.map(({ apiVersion, subresources }) => [apiVersion, of(subresources)]));
 }
 
-/** The managed fields of an object of which those of a row are known. Of the replicas there are no managers but those of the Scale. */
+/** The managed fields of an object, given those of a row. The replicas have only the managers of the Scale. */
 function objectEntries(
   context: ResourceContext,
   live: Mutable | undefined,
@@ -251,7 +254,7 @@ function withScaled(
   return made.sort(inOrder);
 }
 
-/** What tells entries apart. An applier has one, whatever the version. Upstream: `BuildManagerIdentifier`. */
+/** What tells entries apart. An applier has one entry for all versions. Upstream: `BuildManagerIdentifier`. */
 const idOf = ({ manager, operation, apiVersion, subresource }: Entry): string =>
   JSON.stringify([manager, operation, operation === 'Apply' ? '' : apiVersion, subresource]);
 
@@ -274,14 +277,14 @@ function has(fields: Json | undefined, path: readonly string[]): boolean {
   return at !== undefined && (Object.keys(at as object).length === 0 || Object.hasOwn(at as object, '.'));
 }
 
-/** A set without a path; undefined: nothing is left. */
+/** A set without a path; undefined if nothing is left. */
 function without(fields: Json, [step = '', ...rest]: readonly string[]): Json | undefined {
   const { [step]: inner, ...others } = fields;
   const left = rest.length === 0 ? withoutSelf(inner as Json) : without(inner as Json, rest);
   if (left !== undefined) return { ...fields, [step]: left };
   const names = Object.keys(others);
   if (names.length === 0) return undefined;
-  // What has nothing below it is written as such.
+  // A member with nothing below it is written as `{}`.
   return names.length === 1 && names[0] === '.' ? {} : others;
 }
 

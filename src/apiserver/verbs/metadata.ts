@@ -46,13 +46,13 @@ export function utf8Bytes(value: string): number {
 const MAX_MAP_BYTES = 262_144;
 /** The most labels, and annotations. */
 const MAX_MAP_ITEMS = 4_096;
-/** Of which the check takes less than a millisecond. */
+/** How many items are checked in less than a millisecond. */
 const FEW = 512;
 const MAX_FINALIZERS = 50_000;
 const MAX_OWNERS = 20_000;
-/** Of an owner in a message. */
+/** The most characters of an owner in a message. */
 const MAX_OWNER_CHARS = 300;
-/** Of further causes, an answer has the number, but not the text. */
+/** Further causes are counted, but without text. */
 const MAX_TEXTS = 100;
 
 /** Collects causes. There may be a million. */
@@ -67,7 +67,7 @@ class Causes {
     for (const why of faults) this.add(field, () => `Invalid value: ${shown(value)}: ${why}`);
   }
 
-  /** Whether a list or map is small enough to be looked at. */
+  /** Whether a list or map is small enough to be checked. */
   fits(field: string, count: number, most: number): boolean {
     if (count > most) this.add(field, () => `Too many: ${count}: must have at most ${most} items`);
     return count <= most;
@@ -106,7 +106,7 @@ const MAX_SUBRESOURCE_BYTES = 256;
 
 const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
 
-/** Whether a character can be printed: of ASCII, where classes of Unicode are slow, without asking them. Upstream: `unicode.IsPrint`. */
+/** Whether a character can be printed. ASCII is checked directly, as Unicode classes are slow. Upstream: `unicode.IsPrint`. */
 export const isPrintable = (char: string): boolean => (char < '\x7f' ? char >= ' ' : PRINTABLE.test(char));
 
 /** What is wrong with the name of a field manager. Upstream: `ValidateFieldManager`. */
@@ -201,7 +201,7 @@ const faultsOfNamesOf = ({ group, plural }: Named): ((name: string) => readonly 
 /** What is wrong with the beginning of a generated name. */
 export function baseCauses(resource: Named, { generateName: base = '' }: Meta): FieldCause[] {
   if (base === '') return [];
-  // What follows it makes it end like a name. Upstream: `maskTrailingDash`.
+  // The random suffix makes it end like a name. Upstream: `maskTrailingDash`.
   const masked = base.length > 1 && base.endsWith('-') ? `${base.slice(0, -2)}a` : base;
   return namedCauses('metadata.generateName', masked, faultsOfNamesOf(resource));
 }
@@ -219,7 +219,7 @@ export function nameCauses(resource: Named, metadata: Meta): FieldCause[] {
 /** What an update may not change. */
 export function updateCauses(sent: Meta, old: Meta, next: Meta): FieldCause[] {
   const causes: FieldCause[] = [];
-  // Other times are ignored: those in a file may be of another object. Upstream: `BeforeUpdate`.
+  // Other timestamps are ignored: those in a file may belong to another object. Upstream: `BeforeUpdate`.
   const { deletionTimestamp } = sent;
   if (deletionTimestamp !== undefined && old.deletionTimestamp === undefined) {
     const message = `Invalid value: ${shown(String(deletionTimestamp))}: field is immutable`;
@@ -241,7 +241,7 @@ export function updateCauses(sent: Meta, old: Meta, next: Meta): FieldCause[] {
   return causes;
 }
 
-/** The shape of an object that was sent, and of its metadata as they are stored. Upstream: `ObjectMeta`. */
+/** The form of an object that was sent, and of its metadata as it is stored. Upstream: `ObjectMeta`. */
 
 /** An object whose members are not known. */
 export type Mutable = KubernetesObject & Json & { readonly metadata: Meta };
@@ -260,7 +260,7 @@ export function isOfKind(info: KindName, sent: unknown): boolean {
   return apiVersion === info.apiVersion && kind === info.kind;
 }
 
-/** Checks that what was sent is an object of this kind, and fills in what all objects have in common. */
+/** Checks that what was sent is an object of this kind, and fills in the members that all objects have. */
 export function normalized(info: KindName, sent: unknown): Mutable {
   if (!isRecord(sent)) throw badRequest('expected an object');
   const { apiVersion = info.apiVersion, kind = info.kind, metadata, ...rest } = sent;
@@ -317,7 +317,7 @@ const TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'c
 const NUMBERS = ['generation', 'deletionGracePeriodSeconds'] as const;
 const MAPS = ['labels', 'annotations'] as const;
 const LISTS = ['finalizers', 'ownerReferences', 'managedFields'] as const;
-/** The members of metadata in the order in which they are stored, in whatever order they come. */
+/** The members of metadata in the order in which they are stored, no matter how they were sent. */
 const ORDER = [
   ...(['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'generation', 'creationTimestamp'] as const),
   ...(['deletionTimestamp', 'deletionGracePeriodSeconds', 'labels', 'annotations', 'ownerReferences', 'finalizers'] as const),
@@ -329,12 +329,12 @@ const UNCHANGED: Json = {};
 
 const isText = (value: unknown): boolean => typeof value === 'string' || isNullish(value);
 
-/** The same map, in which null is an empty text, as in Go. */
+/** The same map, with null as an empty string, as in Go. */
 function textsOf(name: string, value: unknown): unknown {
   if (value === undefined) return undefined;
   if (!isRecord(value)) throw badRequest(`metadata.${name}: expected an object`);
   let hasNull = false;
-  // Their values, of which a list would take twice as long.
+  // By key: Object.values would take twice as long.
   for (const each of Object.keys(value)) {
     if (typeof value[each] === 'string') continue;
     if (value[each] !== null) throw badRequest(`metadata.${name}: expected strings as values`);
@@ -343,12 +343,12 @@ function textsOf(name: string, value: unknown): unknown {
   return hasNull ? Object.fromEntries(Object.entries(value).map(([key, each]) => [key, each ?? ''])) : value;
 }
 
-/** Metadata has known members only, as upstream. Empty ones are left out, and so are those that this server does not keep. */
+/** Metadata with only known members, as upstream. Empty ones, and those that this server does not keep, are left out. */
 function ordered(metadata: Json, changes: Json = UNCHANGED): Meta {
   const known: Record<string, unknown> = {};
   for (const name of ORDER) {
     const value = (name in changes ? changes[name] : metadata[name]) ?? '';
-    // What Kubernetes leaves out: null, and empty texts, lists and maps.
+    // Kubernetes leaves out null, and empty strings, lists and maps.
     if (value !== '' && (typeof value !== 'object' || !isEmpty(value))) known[name] = value;
   }
   return known as Meta;
@@ -360,7 +360,7 @@ function isEmpty(object: object): boolean {
   return true;
 }
 
-/** Returns metadata with other values of some members; undefined removes one. */
+/** Returns the object with some members of its metadata replaced; undefined removes one. */
 export function withMeta<T extends KubernetesObject>(
   object: T,
   changes: Partial<Record<keyof ObjectMeta | 'deletionGracePeriodSeconds', unknown>>,

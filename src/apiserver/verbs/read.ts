@@ -50,7 +50,7 @@ export async function listObjects(context: ResourceContext, asked: Asked): Promi
     ...selectors,
     ...given({ resourceVersion, continue: next }),
     resourceVersionMatch: (resourceVersionMatch as 'Exact' | 'NotOlderThan') || undefined,
-    // Kubernetes sends all of it to a client that accepts any state.
+    // Kubernetes sends everything to a client that accepts any state.
     limit: limit > 0 && resourceVersion !== '0' ? limit : undefined,
     signal: asked.signal,
   });
@@ -80,7 +80,7 @@ function* presentingAll(info: ResourceInfo, items: readonly KubernetesObject[]):
   return isSame ? items : shown;
 }
 
-/** Objects that are shown in a step. */
+/** How many objects are converted in one step. */
 const FEW = 16;
 
 /** Watches a collection. BOOKMARKs that the client did not ask for are dropped; objects are as they are stored. */
@@ -89,11 +89,11 @@ export async function watchObjects(context: ResourceContext, asked: Asked): Prom
   const { sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = parameters;
   let { resourceVersion } = parameters;
   const isUnset = resourceVersion === '' || resourceVersion === '0';
-  // The state without a BOOKMARK after it: to a storage, that is a watch without a version.
+  // The state without a BOOKMARK after it: for a storage, that is a watch without a version.
   const plain = sendInitialEvents === true && !allowWatchBookmarks && isUnset;
   if (sendInitialEvents === false && isUnset) resourceVersion = await context.storage.currentVersion({ signal: asked.signal });
   const initial = sendInitialEvents === true && !plain;
-  // Without a version a client wants the current state, not that of a cache.
+  // Without a version, a client wants the current state, not that of a cache.
   const isFresh = initial || (plain && resourceVersion === '');
   const watch = await storage.watch({
     ...selectors,
@@ -108,7 +108,7 @@ export async function watchObjects(context: ResourceContext, asked: Asked): Prom
   return dropsBookmarks ? filter(watch, (event) => (event.type === 'BOOKMARK' ? undefined : event)) : watch;
 }
 
-/** Events as clients see them. Not for streams, which show what they send, once for all of them. */
+/** Events as clients see them. Not used for streams, which convert each event once for all of them. */
 export function presentedEvents(
   info: ResourceInfo,
   watch: Watch<StorageEvent<KubernetesObject>>,
@@ -133,7 +133,7 @@ interface Narrowed {
   readonly selectors: { readonly labelSelector?: string; readonly fieldSelector?: string };
 }
 
-/** The part of the storage for a request: that of its namespace, or of the one that its selector pins. */
+/** The part of the storage for a request: that of its namespace, or of the one that its selector requires. */
 function toStorage(context: ResourceContext, { namespace, name, parameters: raw }: Asked): Narrowed {
   const parameters = checkedParameters(raw, context);
   const fields = checkSelectors(context.info, parameters);
@@ -152,9 +152,9 @@ function toStorage(context: ResourceContext, { namespace, name, parameters: raw 
 /** Fields of the metadata are the same in all versions. */
 const META_FIELDS: ReadonlySet<string> = new Set(['metadata.name', 'metadata.namespace']);
 
-/** The names under which a storage knows the fields of a resource: each version of a kind may have others, and see others in them. */
+/** The name of a resource's field in the storage: each version of a kind may have different fields, or other values in them. */
 function nameIn({ shared, version, prefix }: ResourceInfo, field: string): string {
-  // Both forms of an event have fields of the stored one.
+  // Both forms of an event use the fields of the stored one.
   return !shared || prefix === EVENTS_PREFIX || META_FIELDS.has(field) ? field : `${field}@${version}`;
 }
 
@@ -164,7 +164,7 @@ function ofStorage(info: ResourceInfo, fieldSelector: string): string {
   return fields.transform((field, value) => ({ field: nameIn(info, field), value })).toString();
 }
 
-/** The fields of a resource for its storage: a selector finds what is shown. */
+/** The fields of a resource for its storage: selectors match objects as they are shown. */
 export function fieldsIn(info: ResourceInfo): ResourceInfo['fields'] {
   if (info.prefix === EVENTS_PREFIX || !(info.shared || isShaping(info))) return info.fields;
   const all = Object.entries(info.fields);
@@ -179,7 +179,7 @@ function withName(fieldSelector: string, pinned: string | undefined, name: strin
   return fieldSelector;
 }
 
-/** Whether a text can be a segment of a key. Otherwise it is not in any namespace. */
+/** Whether a text can be a segment of a key. If not, no namespace has this name. */
 function isSegment(text: string): boolean {
   return /^[^/]+$/.test(text) && text !== '.' && text !== '..';
 }
@@ -204,8 +204,8 @@ function checkSelectors(
 const shownAs: WeakMap<object, WeakMap<ResourceInfo, KubernetesObject>> = new WeakMap();
 
 /**
- * An object as it is stored in the version of a resource, as its schema has it: it may have been stored under an older one. Not for what
- * is presented already, which would get defaults that are not stored.
+ * A stored object in the version of a resource, changed to fit its schema, as it may have been stored under an older one. Do not
+ * call it twice: the result would get defaults that are not stored.
  */
 export function presented<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
   return atOnce(presenting(info, object));
@@ -217,8 +217,8 @@ export function* presenting<T extends KubernetesObject>(info: ResourceInfo, obje
 }
 
 /**
- * The same, and whether the object is stored as it would be now. A kind with a version in which it is stored has the defaults of that
- * version; others have only what they know of it. Upstream: `crdConversionRESTOptionsGetter`.
+ * The same, and whether the object is stored as it would be now. Defaults are those of the version in which the kind is stored,
+ * if it has one; fields that the other version does not know are removed. Upstream: `crdConversionRESTOptionsGetter`.
  */
 export function* reading<T extends KubernetesObject>(info: ResourceInfo, object: T): Work<{ seen: T; isStored: boolean }> {
   const { apiVersion = '' } = object;
@@ -233,7 +233,7 @@ export function* reading<T extends KubernetesObject>(info: ResourceInfo, object:
   return { seen: yield* inVersion(info, whole), isStored: isOwn && whole === object };
 }
 
-/** What makes {@link presented} objects of those of a kind; undefined: they are it already. */
+/** The function that makes {@link presented} objects; undefined if stored ones need no change. */
 export function showing(info: ResourceInfo): ((object: KubernetesObject) => Work<KubernetesObject>) | undefined {
   return info.shared || isShaping(info) ? (object) => presenting(info, object) : undefined;
 }
@@ -267,10 +267,13 @@ export function* storing<T extends KubernetesObject>(info: ResourceInfo, object:
   return schema === undefined ? made : yield* trimming(schema, made);
 }
 
-/** As the kind's own conversion makes it, or only with another name. A conversion changes neither what an object is called nor its version in the storage. Upstream: `validateConvertedObject`. */
+/**
+ * Converts an object by the kind's own conversion, or just changes its `apiVersion`. Its name and `resourceVersion` do not
+ * change. Upstream: `validateConvertedObject`.
+ */
 export function* converting<T extends KubernetesObject>({ convert, kind }: ResourceInfo, object: T, apiVersion: string): Work<T> {
   if (convert === undefined || object.apiVersion === undefined) return { ...object, apiVersion };
-  // It may change what it gets, and objects are shared.
+  // It may change its argument, and objects are shared.
   const made = convert((yield* parsing(yield* stringifying(object))) as T, apiVersion);
   const { labels, annotations } = made.metadata ?? {};
   const metadata = { ...object.metadata, ...(labels && { labels }), ...(annotations && { annotations }) };

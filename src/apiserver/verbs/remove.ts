@@ -1,6 +1,6 @@
 /**
- * Deletion. An object with finalizers is not deleted at once: it gets a deletion time, and goes with its last finalizer. What is to
- * become of its dependents is a finalizer, too, which the garbage collector removes once that has happened.
+ * Deletion. An object with finalizers is not deleted at once: it gets a deletion time, and goes with its last finalizer. What
+ * should happen to its dependents is also a finalizer, which the garbage collector removes once it has happened.
  *
  *     there --delete, no finalizers-------------------------------------> gone
  *       '----delete, finalizers---> waiting --last one removed (update)-----^
@@ -16,13 +16,13 @@ import { presented } from './read.ts';
 /** Options of a deletion. */
 export interface DeleteTerms {
   readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined;
-  /** What becomes of the object's dependents. Default: as its finalizers say, or in the background. */
+  /** What happens to the object's dependents. Default: as its finalizers say, or in the background. */
   readonly propagation?: DeleteOptions['propagation'];
   readonly dryRun: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The finalizers for each thing that can become of dependents. Upstream: `FinalizerOrphanDependents`, `FinalizerDeleteDependents`. */
+/** The finalizers that say what happens to dependents. Upstream: `FinalizerOrphanDependents`, `FinalizerDeleteDependents`. */
 export const ORPHAN = 'orphan';
 export const FOREGROUND = 'foregroundDeletion';
 const OF_PROPAGATION = { Orphan: [ORPHAN], Foreground: [FOREGROUND], Background: [] } as const;
@@ -33,13 +33,13 @@ function finalizersOf(context: ResourceContext, { metadata }: KubernetesObject, 
   if (!context.collected || terms.propagation === undefined) return finalizers;
   const own: readonly string[] = OF_PROPAGATION[terms.propagation];
   const others = finalizers.filter((each) => each !== ORPHAN && each !== FOREGROUND);
-  // Their order is that of the object unless something changes.
+  // Keep the object's order unless something changes.
   return own.every((each) => finalizers.includes(each)) && others.length + own.length === finalizers.length
     ? finalizers
     : [...others, ...own];
 }
 
-/** The result for an object: its last content, and whether it is gone. */
+/** The result of a deletion: the object's last content, and whether it is gone. */
 interface Deleted {
   readonly object: KubernetesObject;
   readonly gone: boolean;
@@ -54,13 +54,13 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
   const { dryRun, signal } = terms;
   let { preconditions } = terms;
   let emptied: KubernetesObject | undefined;
-  // What is emptied has been admitted before.
+  // An object that was emptied has already been admitted.
   const admit = (oldObject: KubernetesObject): Promise<void> | undefined =>
     emptied
       ? undefined
       : context.admission?.validate(undefined, { ...terms, operation: 'DELETE', place, oldObject: presented(info, oldObject) });
   const validate = (current: KubernetesObject): void | Promise<void> => {
-    // Another object of this name has not been emptied, and is not the one to delete.
+    // Another object with this name has not been emptied, and is not the one to delete.
     if (emptied && current.metadata?.uid !== emptied.metadata?.uid) throw notFound(info, place.name);
     checkPreconditions(context, current, preconditions);
     if (isHeld(context, current, terms)) throw new HasFinalizers();
@@ -77,7 +77,7 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
         checkPreconditions(context, found, preconditions);
         await admit(found);
         emptied = found;
-        // Emptying marks it first: from then on it has another version.
+        // Emptying first marks the object, which changes its version.
         if (!dryRun) preconditions = { uid: emptied.metadata?.uid };
         const left = (await context.empty(emptied, { dryRun, signal })) ? undefined : await storage.get(key, { signal });
         if (left !== undefined) return { object: left, gone: false };
@@ -90,7 +90,7 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
       if (!(error instanceof HasFinalizers)) throw translated(error, info, place.name);
     }
     const marked = await mark(context, key, { ...terms, preconditions, admit }).catch((error: unknown) => {
-      // The last finalizer has gone meanwhile.
+      // The last finalizer has gone in the meantime.
       if (!(error instanceof FinalizersGone)) throw translated(error, info, place.name);
       if (attempt === MAX_ATTEMPTS) throw conflict(info, place.name, MODIFIED);
       return undefined;
@@ -148,15 +148,15 @@ const isHeld = (context: ResourceContext, object: KubernetesObject, terms: Delet
   finalizersOf(context, object, terms).length > 0 ||
   (context.marked !== undefined && object.metadata?.deletionTimestamp === undefined);
 
-/** Deletions between two looks at the clock. */
+/** How many deletions there are between two looks at the clock. */
 const STRIDE = 16;
 /** The number of objects that a page of a collection's deletion reads. */
 const PAGE = 500;
 
 /**
- * Deletes the objects that a list selects, one after the other, and nothing that has replaced them since. Returns these as they were
- * listed. Objects that others delete meanwhile are not failures. Everything is listed first: many deletions could make a storage drop
- * the list's version. Upstream: `Store.DeleteCollection`.
+ * Deletes the objects that a list selects, one after the other, but none that has replaced one since. Returns them as they were
+ * listed. Objects that others delete in the meantime are not failures. Everything is listed first, as many deletions could make a
+ * storage drop the list's version. Upstream: `Store.DeleteCollection`.
  */
 export async function deleteObjects<T extends KubernetesObject>(
   context: ResourceContext,

@@ -1,6 +1,6 @@
 /**
  * Create, update and patch. Each is one step in the storage: an update reads and writes the same revision, and if another writer
- * was faster, it is repeated with what is there then.
+ * was faster, it is repeated with the new state.
  */
 import { likened } from '../../apply/quick.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
@@ -49,7 +49,7 @@ interface ChangeTerms {
   readonly fields: FieldCheck | undefined;
 }
 
-/** The change that a patch makes to what a client sees of an object. Refuses an invalid patch. */
+/** The change that a patch makes to an object as the client sees it. Refuses an invalid patch. */
 export function* toChange(
   patch: unknown,
   { type, info, row, fields }: ChangeTerms,
@@ -73,7 +73,7 @@ export function* toChange(
 }
 
 /**
- * Prepares an object for the storage. Pure functions: they take what was sent and what is there, and return what is written, or
+ * Prepares an object for the storage. Pure functions: they take what was sent and what is stored, and return what to write, or
  * throw the client's error. Upstream: `rest.BeforeCreate` and `rest.BeforeUpdate`.
  *
  *     sent ---> shape (400) ---> the server's own fields ---> metadata (422) ---> schema, validate (422) ---> stored
@@ -88,10 +88,10 @@ function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
   return own === namespace ? object : withMeta(object, { namespace });
 }
 
-/** Whether the server counts this kind's generations. Kubernetes does so for all but its oldest kinds, and Leases. */
+/** Whether the server counts this kind's generations. Kubernetes does, except for its oldest kinds, and Leases. */
 const countsGenerations = ({ group }: ResourceInfo): boolean => !['', 'coordination.k8s.io', 'events.k8s.io'].includes(group);
 
-/** The object that a creation writes. The server makes its name if it has only `generateName`. */
+/** The object that a creation writes. The server generates its name if it has only `generateName`. */
 function* prepareCreate(
   context: ResourceContext,
   object: Mutable,
@@ -107,7 +107,7 @@ function* prepareCreate(
   const created = withMeta(object, {
     name,
     uid: context.uid(),
-    // What nobody counts is what the client says.
+    // If it is not counted, it is what the client sends.
     generation: countsGenerations(info) ? 1 : metadata.generation || undefined,
     creationTimestamp: timestamp(context.now()),
     deletionTimestamp: undefined,
@@ -151,9 +151,7 @@ const checkedLater = async (context: ResourceContext, object: Mutable, checked: 
 const partCauses = ({ subresources }: ResourceInfo, object: Mutable): FieldCause[] =>
   subresources.flatMap(({ causes }) => causes?.(object) ?? []);
 
-/**
- * The causes that `validate` returned. Anything else is an error of its owner, not of the writer: it throws, which becomes a 500.
- */
+/** The causes that `validate` returned. Throws for anything else, which is the program's fault, and becomes 500. */
 function causesOf(said: unknown, { resourceName }: ResourceInfo): readonly FieldCause[] {
   if (isNullish(said)) return [];
   const isCause = (each: unknown): boolean =>
@@ -169,8 +167,8 @@ function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata
 }
 
 /**
- * The object that an update makes: `sent`, merged as its path has it, with the old values of what only the server writes. A
- * promise only if a check takes time: otherwise a storage in memory writes it in the same turn, and never has to start again.
+ * The object that an update makes: `sent`, merged according to its path, with the old values of what only the server writes. A
+ * promise only if a check takes time: otherwise, a storage in memory writes it in the same turn, and never has to retry.
  */
 function* prepareUpdate(
   context: ResourceContext,
@@ -197,25 +195,21 @@ function* prepareUpdate(
   const next = known === managedFields ? same : withMeta(same, { managedFields });
   const causes = [...baseCauses(info, merged.metadata), ...updateCauses(merged.metadata, old.metadata, next.metadata)];
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
-  // What is stored in an earlier version of the kind, or without a default, is written anew, as upstream: so objects are migrated.
+  // Stored in an earlier version, or without a default, it is written again, as upstream: so objects are migrated.
   if (isStored && isSame && causes.length === 0 && (yield* comparing(others(same), others(old)))) return current as Mutable;
   const checked = yield* check(context, next, { causes, old, part: row.name });
   return checked?.then(() => next) ?? next;
 }
 
 /**
- * What is stored of the object that an update makes. One that nothing holds any more is not stored: its last answer is that object,
- * and not how it would be read.
+ * An updated object in the form in which it is stored. One that no finalizer holds any more is not stored, but returned as it is.
  */
 function* toStored(context: ResourceContext, next: KubernetesObject, current: KubernetesObject): Work<KubernetesObject> {
   if (!context.empty && isDone(next)) throw new Done(next, current);
   return next === current || isStoredAs(context.info, next) ? next : yield* storing(context.info, next);
 }
 
-/**
- * An object's own name and versions must match the stored ones: otherwise a client would update something other than what it has
- * read.
- */
+/** An object's name and versions must match the stored ones, or a client would update something that it has not read. */
 function checkIdentity(
   info: ResourceInfo,
   { metadata }: Mutable,
@@ -230,7 +224,7 @@ function checkIdentity(
     const message = `Precondition failed: UID in precondition: ${uid.slice(0, 100)}, UID in object meta: ${currentUid}`;
     throw conflict(info, name, message);
   }
-  // Version 0 is not a version: a client that sends it wants no check.
+  // A client that sends version 0 wants no check.
   const expected = resourceVersion === '0' ? undefined : resourceVersion;
   if (expected !== undefined && expected !== currentVersion) throw modified(info, name, expected);
 }
@@ -253,7 +247,7 @@ function serverMembers(info: ResourceInfo, old: Mutable, isSame: boolean): Json 
   };
 }
 
-/** What is ignored to know whether everything is the same but the metadata. */
+/** Ignored when everything but the metadata is compared. */
 const META = ['metadata'] as const;
 
 /** Options of writes. */
@@ -267,7 +261,7 @@ interface WriteTerms {
   readonly applied?: boolean | undefined;
 }
 
-/** A new object as its schema has it. `isTyped`: it has been read as one of its kind. Throws 400. */
+/** A new object, changed to fit its schema. `isTyped`: it has already been read as one of its kind. Throws 400. */
 function* received(
   context: ResourceContext,
   given: unknown,
@@ -298,7 +292,7 @@ export async function createObject(
   if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker: asker(), now: timestamp(context.now()) });
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
-    // Causes are reported only where the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.
+    // Causes are reported only if the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.
     const asked = readable.metadata.name ?? '';
     context.definition?.check(asked);
     const within = namespace === undefined ? undefined : await context.namespaceExists(namespace, asked);
@@ -335,7 +329,7 @@ export async function createObject(
   }
 }
 
-/** The refusal if the object that is in the way is being deleted: its controller may wait for that. */
+/** The refusal if the existing object is being deleted, for which its controller may wait. */
 async function doomed(error: unknown, { storage, info }: ResourceContext, key: string): Promise<Error | undefined> {
   if (!hasCode(error, 409, 'AlreadyExists')) return undefined;
   const { metadata } = (await storage.get(key).catch(() => undefined)) ?? {};
@@ -344,7 +338,7 @@ async function doomed(error: unknown, { storage, info }: ResourceContext, key: s
     : alreadyExists(info, metadata.name ?? '', 'object is being deleted: ');
 }
 
-/** Deletes an object that was created in a Terminating namespace: the server that empties it may have looked before. */
+/** Deletes an object that was created in a Terminating namespace: the server that empties it may have listed it before. */
 function takeBack(context: ResourceContext, key: string, { metadata }: KubernetesObject): (why: unknown) => Promise<never> {
   return async (why) => {
     if (hasCode(why, 403) || hasCode(why, 404)) {
@@ -362,13 +356,13 @@ export interface UpdateTerms extends WriteTerms {
   readonly place: NamespacedName;
   /** What is written: the object itself, or a subresource. */
   readonly row: Subresource;
-  /** Returns what was sent, or the work that applies it to what is there. May be called several times. */
+  /** Returns what was sent, or the work that applies it to the current object. May be called several times. */
   readonly make: (current: KubernetesObject) => unknown;
 }
 
 type Change = (current: KubernetesObject) => Soon<KubernetesObject>;
 
-/** JSON has no functions. */
+/** Objects from JSON have no functions. */
 function isWork(made: unknown): made is Work<unknown> {
   return typeof (made as Partial<Work<unknown>> | undefined)?.next === 'function';
 }
@@ -384,7 +378,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   const changing = function* (current: KubernetesObject): Work<Soon<KubernetesObject>> {
     const made = terms.make(current);
     const whole = isWork(made) ? yield* made : yield* typed(terms.row.kind ?? info, made);
-    // What is the same as before is the same value, as everything after this sees at once.
+    // Unchanged parts become the same values as before, which everything after this recognises immediately.
     const sent = isOurs(context) ? likened(current, whole) : whole;
     const next = context.admission
       ? admittedUpdate(context, sent, { ...terms, current })
@@ -398,7 +392,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
     try {
       if (terms.dryRun) return await dry(context, terms, change);
       const updated = await storage.update(key, change, { signal, ttlSeconds: context.ttlSeconds });
-      // A container goes when its contents have gone.
+      // A container goes once its contents have gone.
       if (context.empty && isDone(updated)) await deleteEmpty(context, updated, terms);
       return updated;
     } catch (error) {
@@ -413,7 +407,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   }
 }
 
-/** Whether nobody else gets what is written: what the program's own functions get or make, they could change later. */
+/** Whether no function of the program gets or makes what is written: it could change it later. */
 const isOurs = ({ admission, info }: ResourceContext): boolean => !admission && !info.validate && !info.convert;
 
 /** The object that an update makes, if the program's hooks admit it. */
@@ -432,7 +426,7 @@ async function admittedUpdate(
   return next;
 }
 
-/** Deletes an object that has no finalizers any more. Another server may be faster. */
+/** Deletes a container that has no finalizers any more. Another server may be faster. */
 async function deleteEmpty(
   context: ResourceContext,
   { metadata }: KubernetesObject,
@@ -450,7 +444,7 @@ async function dry(context: ResourceContext, { place, signal }: UpdateTerms, cha
   return change(current);
 }
 
-/** Deletes an object that no finalizer holds any more. Its last content is what was to be written. */
+/** Deletes an object that no finalizer holds any more. Its last content is what the update would have written. */
 async function finish(
   context: ResourceContext,
   { place, signal }: UpdateTerms,
@@ -466,7 +460,7 @@ function isDone({ metadata }: KubernetesObject): boolean {
   return metadata?.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0;
 }
 
-/** Not a failure: the update leaves nothing that holds the object. */
+/** Not a failure: after the update, nothing holds the object. */
 class Done extends Error {
   readonly next: KubernetesObject;
   readonly current: KubernetesObject;

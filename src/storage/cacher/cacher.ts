@@ -1,6 +1,6 @@
 /**
- * A cache in front of a storage: a collection (collection/collection.ts) that follows it. It serves any number of watches and lists
- * without asking the storage for each. It is itself a storage, so it can stand wherever one does; writes pass through.
+ * A cache in front of a storage: a collection (collection/collection.ts) that follows it. It serves any number of watches and
+ * lists without asking the storage for each. It is itself a storage, so it can replace one anywhere; writes pass through.
  *
  *                      create, update, delete
  *      ApiServer ------------------------------------------> storage
@@ -10,10 +10,10 @@
  *      watches, views <------------------------------------ collection: state and log, one version
  *
  * **Fresh when asked.** A read without a version asks the storage for its newest version, and waits until the cache has reached
- * it; meanwhile the storage is asked for progress. A read that accepts any version asks nobody.
+ * it; meanwhile, the storage is asked for progress. A read that accepts any version does not ask the storage.
  *
- * **Told.** As long as the storage can resume from the last version, watches do not notice its failures. If it cannot (410), they
- * get everything that is known and then end with 410, because nobody knows what happened in between.
+ * **No silent gaps.** As long as the storage can resume from the last version, watches do not notice its failures. If it cannot
+ * (410), they get everything that is known and then end with 410, because nobody knows what happened in between.
  *
  * docs/storage.md lists the deliberate differences from upstream. Upstream: `storage/cacher`.
  */
@@ -41,15 +41,15 @@ import type {
 import { type CacherOptions, Engine, toSettings } from './engine.ts';
 import { upstreamOf } from './upstream.ts';
 
-/** A part of a cacher, and where it belongs. */
+/** A part of a cacher. */
 interface CacherScopeParts<T extends KubernetesObject> {
   readonly engine: Engine<T>;
-  /** What its keys begin with in the cacher. */
+  /** The prefix of its keys in the cacher. */
   readonly prefix: string;
   /** The same part of the storage. */
   readonly storage: Storage<T>;
   readonly reader: FieldReader<T>;
-  /** Default: those of the cacher. */
+  /** Its watches. Default: those of the cacher. */
   readonly watches?: Watches<T> | undefined;
 }
 
@@ -69,7 +69,7 @@ class CacherScope<T extends KubernetesObject = KubernetesObject> extends Collect
     return this.#storage.backing;
   }
 
-  /** Without a version it reads the storage, which is no slower than asking for its version. */
+  /** Without a version, it reads from the storage, which takes no longer than asking for its version. */
   async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
     const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
     const { engine } = this;
@@ -108,12 +108,12 @@ class CacherScope<T extends KubernetesObject = KubernetesObject> extends Collect
     return this.#write(options.signal, (storage) => storage.currentVersion(options));
   }
 
-  /** Passes on what the storage says; none if it does not know. */
+  /** The storage's keys; none if it cannot list them. */
   keys(options: KeysOptions): Promise<readonly string[]> {
     return this.#write(options.signal, async (storage) => (await storage.keys?.(options)) ?? []);
   }
 
-  /** What the storage says, if it knows; otherwise, every version up to its newest one may be its own. */
+  /** The storage's answer, if it has one; otherwise, every version up to its newest may be its own. */
   hasGiven(version: string): Promise<boolean> {
     return this.#write(undefined, async (storage) => {
       if (storage.hasGiven) return storage.hasGiven(version);
@@ -122,7 +122,7 @@ class CacherScope<T extends KubernetesObject = KubernetesObject> extends Collect
     });
   }
 
-  /** Passes on what the storage says. */
+  /** The storage's answer. */
   checkHealth(): Promise<void> {
     return this.#write(undefined, async (storage) => storage.checkHealth?.());
   }
@@ -158,15 +158,15 @@ class CacherScope<T extends KubernetesObject = KubernetesObject> extends Collect
   }
 
   /**
-   * Returns the object if it may be written. Under a storage that does not tell keys: if `keyOf` gives another one, nobody would find the
-   * object here, and no error would say so.
+   * Returns the object if it may be written. If the storage does not report keys, and `keyOf` returned another key, nobody would
+   * find the object here, without any error.
    *
    * @throws {WatchError} INVALID_ARGUMENT if it may not. What `keyOf` throws is passed on.
    */
   #fitting(key: string, object: T): T {
     const { keyOf } = this.engine.upstream;
     const wholeKey = this.parts.prefix + key;
-    // The storage refuses what is not an object.
+    // The storage itself refuses what is not an object.
     const found = keyOf && typeof object === 'object' && object !== null ? keyOf(object) : wholeKey;
     if (found === wholeKey) return object;
     throw invalid('keyOf(object)', found, `${JSON.stringify(wholeKey)}, under which the object is to be written`);
@@ -176,19 +176,19 @@ class CacherScope<T extends KubernetesObject = KubernetesObject> extends Collect
     return this.parts.collection.get(this.parts.prefix + key);
   }
 
-  /** The object that a write may begin with instead of a read. */
+  /** The object with which a write may begin without reading it. */
   #hint(key: string): T | undefined {
     return this.engine.readiness.phase === 'ready' ? this.#cached(key) : undefined;
   }
 
-  /** The cache's object, if it is the same state: its bytes may have been made already. */
+  /** The cache's object, if it is the same state: it may already have been encoded. */
   #known(key: string, object: T | undefined): T | undefined {
     const cached = object && this.#cached(key);
     return cached && versionOf(cached) === versionOf(object) ? cached : object;
   }
 }
 
-/** A part that a server serves: with its own watches, and its own end. */
+/** A part that a server serves: its watches are its own, and end with it. */
 class ServedCacherScope<T extends KubernetesObject> extends CacherScope<T> {
   readonly #part: Part<T>;
 
@@ -206,7 +206,7 @@ class ServedCacherScope<T extends KubernetesObject> extends CacherScope<T> {
   }
 }
 
-/** What a scope's reads need of the cacher, and of the scope's part of the storage. */
+/** What a scope's reads need from the cacher, and from the scope's part of the storage. */
 class ScopeSource<T extends KubernetesObject> implements ListSource<T> {
   readonly #engine: Engine<T>;
   readonly #storage: Storage<T>;
@@ -230,7 +230,7 @@ class ScopeSource<T extends KubernetesObject> implements ListSource<T> {
     return this.#engine.reach(version, signal);
   }
 
-  /** The objects with the prefix, as the storage has them. It does not know the fields of the cacher, so it cannot select. */
+  /** The objects with the prefix, from the storage. It does not know the cacher's fields, so it cannot select. */
   async elsewhere(resourceVersion: string | undefined, part: ListedPart): Promise<ListedState<T>> {
     const upstream = upstreamOf(this.#storage, this.#engine.settings.keyOf);
     const { entries, ...state } = await upstream.list(resourceVersion, part);
@@ -246,8 +246,8 @@ class ScopeSource<T extends KubernetesObject> implements ListSource<T> {
  *     const orders = new Cacher<Order>(storage.scope('orders/'), { fields: { 'spec.customer': (order) => order.spec.customer } });
  *     const watch = await orders.watch({ sendInitialEvents: true, fieldSelector: 'spec.customer=ada' });
  *
- * It starts to read the storage at once. Until it has the state, requests wait for a short time; later, while it cannot follow
- * the storage, they are refused with 429. Closing it does not close the storage.
+ * It starts to read the storage immediately. Until it has the state, requests wait for a short time; later, while it cannot
+ * follow the storage, they are refused with 429. Closing it does not close the storage.
  */
 export class Cacher<T extends KubernetesObject = KubernetesObject> extends CacherScope<T> {
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for an invalid storage. */

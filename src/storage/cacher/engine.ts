@@ -1,4 +1,4 @@
-/** What all scopes of a cacher share: its collection, its watches, and what they wait for. */
+/** What all scopes of a cacher share: its collection, its watches, and their waiting. */
 import { type KubernetesObject, keyOf as keyOfObject } from '../../cache/object.ts';
 import { compareVersions as compareDecimals, type VersionComparator } from '../../cache/versions.ts';
 import { whenAborted } from '../../watch/abort.ts';
@@ -15,13 +15,13 @@ import { CacherFeed } from './feed.ts';
 import { Freshness, Readiness } from './freshness.ts';
 import { type Upstream, upstreamOf } from './upstream.ts';
 
-/** Changes that are never dropped for their age. Upstream: `defaultLowerBoundCapacity`. */
+/** How many changes are never dropped for their age. Upstream: `defaultLowerBoundCapacity`. */
 const LEAST = 100;
 
-/** An object takes about twice the size of its JSON (measured: a Pod of 14.5 KB takes 29 KB), and its bytes are kept beside it. */
+/** An object takes about twice the size of its JSON (measured: 29 KB for a Pod of 14.5 KB), and its bytes are kept, too. */
 const EXPANSION = 3;
 
-/** About how many bytes of memory an object takes. Makes its JSON if there is none yet. */
+/** About how many bytes of memory an object takes. Encodes it if that has not been done. */
 function sizeOf(object: object): number {
   return encoded(object).byteLength * EXPANSION;
 }
@@ -128,7 +128,7 @@ export class Engine<T extends KubernetesObject> implements ListSource<T> {
     return this.freshness.reach(version, signal);
   }
 
-  /** Ends everything, and resolves when nothing runs any more. */
+  /** Ends everything, and resolves when nothing is running any more. */
   async close(): Promise<void> {
     this.readiness.stop();
     this.#abort.abort();
@@ -143,24 +143,24 @@ export class Engine<T extends KubernetesObject> implements ListSource<T> {
 /** Options of a {@link Cacher}. */
 export interface CacherOptions<T extends KubernetesObject = KubernetesObject> {
   /**
-   * Only for a storage of your own that has no `backing`, and so does not tell keys: the key of an object, which must be the one under
-   * which it was created. A `create` or `update` under another one is refused with INVALID_ARGUMENT, and nothing is written. Default:
-   * `<namespace>/<name>`, or the name for an object without a namespace.
+   * Only for a storage of your own that has no `backing`, and so does not report keys: returns the key of an object, which must
+   * be the one under which it was created. A `create` or `update` under another one is refused with INVALID_ARGUMENT, and nothing
+   * is written. Default: `<namespace>/<name>`, or the name for an object without a namespace.
    */
   readonly keyOf?: ((object: T) => string) | undefined;
-  /** Fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Each is an index. */
+  /** Fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Each is indexed. */
   readonly fields?: FieldFunctions<T> | undefined;
-  /** Number of past changes to keep for watches and lists of the past; default 100,000. */
+  /** Number of past changes to keep, for watches and for lists of past states; default 100,000. */
   readonly windowItems?: number | undefined;
-  /** How many bytes they may take, including their objects and the JSON of these; default 256 MiB. */
+  /** How many bytes these may take, including their objects and the objects' JSON; default 256 MiB. */
   readonly windowBytes?: number | undefined;
-  /** How long they are kept, except for the last 100, in milliseconds; default 75,000. */
+  /** How long these are kept, in milliseconds; default 75,000. The last 100 are kept regardless of age. */
   readonly windowMs?: number | undefined;
   /**
-   * How many revisions of the storage, counting all its objects, it goes back when it starts, so that its window has the changes
-   * that clients of another cacher may not have seen yet; default 10,000. 0: it starts with the current state. If the storage no
-   * longer has that many, it goes back less far; if it cannot catch up within four times `freshnessTimeoutMs`, not at all. Only
-   * if versions are decimal numbers.
+   * How many revisions of the whole storage it goes back when it starts, so that its window has the changes that clients of
+   * another cacher may not have seen yet; default 10,000. 0: it starts with the current state. If the storage no longer has that
+   * many, it goes back less far; if it cannot catch up within four times `freshnessTimeoutMs`, not at all. Requires versions that
+   * are decimal numbers.
    */
   readonly pastRevisions?: number | undefined;
   /** How long a read may wait for the version that it needs, in milliseconds; default 3,000. */
@@ -169,7 +169,7 @@ export interface CacherOptions<T extends KubernetesObject = KubernetesObject> {
   readonly progressMs?: number | undefined;
   /** How often a watch that allows BOOKMARKs gets one, if the version is new, in milliseconds; default 60,000. */
   readonly bookmarkMs?: number | undefined;
-  /** Number of watches that may be open; a further one is refused with 429. Default 100,000. */
+  /** The most open watches; further ones are refused with 429. Default 100,000. */
   readonly maxWatches?: number | undefined;
   /** The delay after the first failure of the storage, in milliseconds; each further one doubles it. Default 100. */
   readonly minRetryMs?: number | undefined;
@@ -178,7 +178,7 @@ export interface CacherOptions<T extends KubernetesObject = KubernetesObject> {
   /** How to compare versions. Default `compareVersions`: Kubernetes' decimal numbers. */
   readonly compareVersions?: VersionComparator | undefined;
   /**
-   * Called with every failure of the storage, and of a function in `fields`. What it throws is ignored. Default: `console.error`,
+   * Called with every failure of the storage, or of a function in `fields`. What it throws is ignored. Default: `console.error`,
    * once per kind, and when the storage works again.
    */
   readonly onError?: ((error: unknown) => void) | undefined;

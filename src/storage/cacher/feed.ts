@@ -6,19 +6,19 @@
  *      |           '---- after a delay -'      from the last version: nothing is lost, so no watch notices
  *      '--------------- 410 ------------'      changes are lost: if there were any, the cacher's watches get 410
  *
- * The first list reads a past state (upstream.ts), and no request is answered until the watch has reached the version that was the
- * newest then: before that, the state is old. If it does not get there, the next list reads the current state. So does every list
- * after a 410: the past is there for clients that come from another cacher, and after a gap nobody knows whether it is still the
- * same past.
+ * The first list reads a past state (upstream.ts), and no request is answered until the watch has reached the version that was
+ * the newest then: before that, the state is old. If it does not get there, the next list reads the current state. So does every
+ * list after a 410: the past is only for clients that come from another cacher, and after a gap, it may not be the same past any
+ * more.
  *
  * It resumes from the last version as long as the storage can, whatever has failed. It lists again only if the past is gone, or
- * if the storage has answered with nothing but errors for so long that it may have a change that it can never deliver. Comparing
- * the two states cannot show what happened between the last version and that of the list: an object may have come and gone, or
- * changed twice. So if the versions differ, old watches end with 410. The storage is regularly asked for its progress, so that
- * the version of a quiet collection in a busy storage does not become too old.
+ * if the storage has returned only errors for so long that there may be a change that it can never deliver. Comparing the two
+ * states cannot show what happened between the last version and that of the list: an object may have come and gone, or changed
+ * twice. So if the versions differ, old watches end with 410. The storage is regularly asked for its progress, so that the
+ * version of a quiet collection in a busy storage does not become too old.
  *
- * A `Reflector` would not do: it also lists after other failures, which suits a store that can be replaced but leaves a gap in a
- * log; and it takes events one by one, each in a separate turn.
+ * A `Reflector` would not do: it also lists after other failures, which is fine for a store that can be replaced, but leaves a
+ * gap in a log; and it takes events one by one, each in a separate turn.
  */
 
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
@@ -36,16 +36,16 @@ import { atVersion } from '../values.ts';
 import type { Freshness, Readiness } from './freshness.ts';
 import { type KeyedChange, listPast, type Upstream, type UpstreamEvent, type UpstreamWatch } from './upstream.ts';
 
-/** A watch that lasts this long is healthy: the next failure does not continue a series. */
+/** A watch that lasts this long is healthy: the next failure starts a new series. */
 const SHORT_MS = 1_000;
 
 /** How long a storage may deliver errors instead of the next event. Upstream: the retries of an internal error. */
 const MAX_FAILING_MS = 30_000;
 
-/** How many times `freshnessTimeoutMs` it waits for the changes since the past state before it gives that up. */
+/** How many times `freshnessTimeoutMs` it waits for the changes since the past state before it gives up. */
 const MAX_GOAL_WAITS = 4;
 
-/** What a feed feeds. */
+/** What a feed fills. */
 interface FeedTarget<T extends KubernetesObject> {
   readonly storage: Storage<T>;
   readonly upstream: Upstream<T>;
@@ -69,20 +69,20 @@ export class CacherFeed<T extends KubernetesObject> {
   readonly #target: FeedTarget<T>;
   readonly #backoff: Backoff;
   #hasState: boolean = false;
-  /** Whether the state may be wrong, though the version is right. */
+  /** Whether the state may be wrong although the version is right. */
   #mayBeWrong: boolean = false;
-  /** Whether the watch is open. While it is being reopened, the cache is as good as before. */
+  /** Whether the watch is open. While it is being reopened, the cache stays usable. */
   #isOpen: boolean = false;
   /** When the current attempt to follow the storage began. */
   #startMs: number = 0;
-  /** The version at which an ERROR came that nothing has followed, and since when. */
+  /** The version at which the last ERROR came, if nothing has followed it, and since when. */
   #failingAt: string | undefined;
   #failingSinceMs: number = 0;
   /** Whether the next list reads a past state. */
   #listsPast: boolean = true;
   /** The version that the state must reach before it may be read; undefined once it has. */
   #goal: string | undefined;
-  /** The life of the data that was listed last. */
+  /** The life of the data in the last list. */
   #life: unknown;
 
   constructor(target: FeedTarget<T>) {
@@ -99,7 +99,7 @@ export class CacherFeed<T extends KubernetesObject> {
       let error: unknown;
       this.#isOpen = false;
       try {
-        // A storage of the user's own may be deaf to signals.
+        // A user's own storage may ignore signals.
         if (!this.#hasState) await untilAborted(this.#list(signal), signal);
         await this.#watch(signal);
       } catch (thrown) {
@@ -130,7 +130,7 @@ export class CacherFeed<T extends KubernetesObject> {
     this.#listsPast = false;
     this.#goal = past?.goal;
     this.#life = life;
-    // At the same version nothing has happened, so nobody has missed anything; unless the storage was started with other data.
+    // At the same version, nothing has happened, so nobody has missed anything, unless the storage was started with other data.
     if (resourceVersion !== collection.version || this.#mayBeWrong || !collection.isJust(entries)) {
       if (readiness.generation > 0) this.gaps++;
       const message = `too old resource version: ${collection.version} (${resourceVersion}): the storage lost the changes in between`;
@@ -160,7 +160,7 @@ export class CacherFeed<T extends KubernetesObject> {
       over.abort();
       stopAsking?.();
       watch.stop();
-      // What stopped it may be only in the past.
+      // The cause may lie only in the past state.
       if (this.#goal !== undefined) this.#hasState = false;
     }
   }
@@ -178,7 +178,7 @@ export class CacherFeed<T extends KubernetesObject> {
       }
       watch.stop();
     } catch {
-      // The watch or the cacher has ended: the reader of the watch gets the reason.
+      // The watch or the cacher has ended: the watch's reader gets the reason.
     }
   }
 
@@ -199,11 +199,11 @@ export class CacherFeed<T extends KubernetesObject> {
     if (!('key' in event)) {
       const { code, reason, message } = event.object;
       const nowMs = settings.clock.now();
-      // An error from a watch that has lasted does not continue the failures before it.
+      // An error from a watch that has lasted starts a new series of failures.
       const isAnother = this.#failingAt !== collection.version || nowMs - this.#startMs >= MAX_FAILING_MS;
       if (isAnother) this.#failingSinceMs = nowMs;
       this.#failingAt = collection.version;
-      // A change that cannot be delivered, such as a value that is not an object, would block it for ever. A list may succeed.
+      // A change that cannot be delivered, such as a value that is not an object, would block it for ever. A list may work.
       if (nowMs - this.#failingSinceMs >= MAX_FAILING_MS) this.#hasState = false;
       throw new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status: event.object });
     }
@@ -223,7 +223,7 @@ export class CacherFeed<T extends KubernetesObject> {
     collection.apply({ key, object: last, isDeletion: object === undefined });
   }
 
-  /** Keeps asking for progress, so that watches of a quiet collection get BOOKMARKs with new versions. */
+  /** Repeatedly asks for progress, so that watches of a quiet collection get BOOKMARKs with new versions. */
   #askForProgress(): () => void {
     const { upstream, settings } = this.#target;
     const clock = upkeepClock(settings.clock);
@@ -239,10 +239,7 @@ export class CacherFeed<T extends KubernetesObject> {
   }
 }
 
-/**
- * Whether a storage cannot resume from a version that it has delivered: it has dropped what follows, or does not know the
- * version.
- */
+/** Whether a storage cannot resume from a version, because it has dropped what follows, or does not know the version. */
 function hasLost(status: Status | undefined): boolean {
   return status?.code === 410 || status?.details?.causes?.[0]?.reason === 'ResourceVersionTooLarge';
 }

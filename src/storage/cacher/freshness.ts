@@ -1,10 +1,10 @@
 /**
- * Waits until the cache has reached a version. Meanwhile the storage is asked for its progress, at once and then repeatedly: the
- * version may be that of a write elsewhere, which no event would ever show here.
+ * Waits until the cache has reached a version. Meanwhile, the storage is asked for its progress, immediately and then repeatedly:
+ * the version may be that of a write to other keys, of which no event tells this cache.
  *
- * A client's version may never come: it may be from another life of the storage, before that was restored from a copy. So the
- * storage is asked whether it can have given it; if not, that is 410, and the client lists again. Many clients share a question,
- * but only one that was put after they had come: an answer from before may be older than their version.
+ * A client's version may never come: it may be from another life of the storage, before it was restored from a copy. So the
+ * storage is asked whether it can have issued this version; if not, the client gets 410, and lists again. Many clients share a
+ * question, but only one that is asked after they came: an earlier answer may be older than their version.
  *
  * Upstream: `waitUntilFreshAndBlock`, `conditionalProgressRequester`.
  */
@@ -26,7 +26,7 @@ interface FreshnessHost {
   requestProgress(): Promise<void>;
   /** The newest version of the storage. */
   currentVersion(): Promise<string>;
-  /** Whether the storage can have given a version, if it knows that; otherwise all up to the newest are taken for its own. */
+  /** Whether the storage can have issued a version. Absent: every version up to the newest is taken for its own. */
   readonly hasGiven?: ((version: string) => Promise<boolean>) | undefined;
 }
 
@@ -38,7 +38,7 @@ interface Waiter {
 export class Freshness {
   readonly #host: FreshnessHost;
   readonly #waiters: Set<Waiter> = new Set();
-  /** Waiters whose version the storage may not have given. It will be asked about them. */
+  /** Waiters whose version the storage may not have issued, about which it will be asked. */
   #doubtful: Set<Waiter> = new Set();
   #isAsking: boolean = false;
   #cancelProgress: (() => void) | undefined;
@@ -57,7 +57,7 @@ export class Freshness {
     return this.#host.compareVersions(this.#host.version(), version) >= 0;
   }
 
-  /** Waits for a client's version. Rejects as `wait` does, and with 410 if the storage cannot have given it. */
+  /** Waits for a client's version. Rejects as `wait` does, and with 410 if the storage cannot have issued it. */
   async reach(version: string, signal?: AbortSignal): Promise<void> {
     const { hasGiven } = this.#host;
     if (hasGiven && !(await hasGiven(version))) throw foreign(version, this.#host.version());
@@ -90,7 +90,7 @@ export class Freshness {
     });
   }
 
-  /** Refuses those whose version is beyond the storage's. If it does not answer, they time out. */
+  /** Refuses waiters whose version is beyond the storage's. If the storage does not answer, they time out. */
   async #askForVersion(): Promise<void> {
     this.#isAsking = true;
     while (this.#doubtful.size > 0) {
@@ -182,12 +182,12 @@ export class Readiness {
     if (this.phase === 'ready') return;
     if (this.phase === 'stopped') throw new WatchError('CLOSED', 'the cacher is closed');
     const refusal = tooManyRequests('storage is (re)initializing', retryAfterSeconds(this.#now() - this.sinceMs, this.#random));
-    // Not in the text, which may go to strangers: they need not know where the storage is. Upstream includes it.
+    // Not in the message, which may reach strangers: they need not know where the storage is. Upstream includes it.
     refusal.cause = this.error;
     throw refusal;
   }
 
-  /** Whether waiting makes sense: it is becoming ready for the first time, and nothing has failed yet. */
+  /** Whether it makes sense to wait: it is becoming ready for the first time, and nothing has failed yet. */
   get isStarting(): boolean {
     return this.phase === 'pending' && this.error === undefined;
   }
@@ -212,8 +212,8 @@ export class Readiness {
 }
 
 /**
- * When clients are to ask again: from 1 to 30 seconds, growing with the time that the cache has not been ready, and with jitter
- * up to twice that, so that clients that were refused together do not come back together. Upstream:
+ * When clients should retry: after 1 to 30 seconds, growing with the time that the cache has not been ready, and with jitter up
+ * to twice that, so that clients that were refused together do not come back together. Upstream:
  * `calculateRetryAfterForUnreadyCache`, which has no jitter.
  */
 export function retryAfterSeconds(downMs: number, random: () => number): number {

@@ -1,6 +1,6 @@
 /**
- * What a cacher follows, with keys: the backend under its storage, if there is one, whose changes carry them. Of any other storage it
- * takes lists and watches, and an object says itself under which key it is.
+ * What a cacher follows. If there is a backend under its storage, its changes carry their keys. From any other storage, it takes
+ * lists and watches, and derives the keys from the objects.
  *
  *     storage.backing ---> backend: range, changesAfter ---.
  *                                                           '---> entries, then batches of changes with their keys ---> feed.ts
@@ -17,39 +17,39 @@ import type { StateEntry } from '../collection/change-log.ts';
 import type { ListedPart, ListedState } from '../collection/lists.ts';
 import type { ChangeEvent, Storage, StorageEvent } from '../storage.ts';
 
-/** For a storage without a backend, which divides its lists itself. Upstream: `storageWatchListPageSize`. */
+/** For a storage without a backend, which reads its lists in parts itself. Upstream: `storageWatchListPageSize`. */
 const PAGE_SIZE = 10_000;
 
 /** A change of one key. */
 export interface KeyedChange<T> {
   readonly key: string;
   readonly version: string;
-  /** What is there since; undefined: nothing. */
+  /** The new object; undefined after a deletion. */
   readonly object: T | undefined;
 }
 
 export type UpstreamEvent<T> = KeyedChange<T> | BookmarkEvent | ErrorEvent;
 
-/** Events that come until it is stopped, or has failed. */
+/** Delivers events until it is stopped or fails. */
 export interface UpstreamWatch<T> {
   batches(): AsyncIterable<readonly UpstreamEvent<T>[]>;
   stop(): void;
 }
 
 export interface Upstream<T extends KubernetesObject> {
-  /** The key of an object, if the storage does not tell it. */
+  /** The key of an object, if the storage does not report keys. */
   readonly keyOf?: ((object: T) => string) | undefined;
-  /** The objects at a version; default: the newest. More may come than the wanted part. */
+  /** The objects at a version; default: the newest. May return more than the wanted part. */
   list(version: string | undefined, part: ListedPart): Promise<UpstreamList<T>>;
   /** The changes after a version. */
   watch(version: string, terms: WatchTerms<T>): Promise<UpstreamWatch<T>>;
-  /** Makes the open watch tell the present version. */
+  /** Makes the open watch report the current version. */
   requestProgress(): Promise<void>;
 }
 
 interface UpstreamList<T extends KubernetesObject> extends ListedState<T> {
   readonly entries: readonly Pick<StateEntry<T>, 'key' | 'object'>[];
-  /** Which life of the data this is, if the backend tells. */
+  /** Which life of the data this is, if the backend says. */
   readonly life?: unknown;
 }
 
@@ -57,7 +57,7 @@ interface WatchTerms<T> {
   readonly signal: AbortSignal;
   /** The object that the follower has under a key. */
   readonly stateOf: (key: string) => T | undefined;
-  /** That of the list that it goes on from. */
+  /** The `life` of the list that it continues. */
   readonly life: unknown;
 }
 
@@ -88,7 +88,7 @@ class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
         entries.push({ key: this.#own(entry.key), object: entry.object });
       }
       if (left === 0) return { entries, resourceVersion: revision, life };
-      // The last entry is the first of those that are left to a page.
+      // The last entry is the first one of the next page.
       if (entries.length === most) return { entries, resourceVersion: revision, life, count: () => left + 1, isCounted };
     }
   }
@@ -125,7 +125,7 @@ class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
       } catch (error) {
         failed = { error };
       }
-      // What came before a value that cannot be read is told.
+      // Changes before a value that cannot be read are delivered.
       const status = failed && statusOf(failed.error);
       if (status) events.push({ type: 'ERROR', object: status });
       if (events.length > 0) yield events;
@@ -147,7 +147,7 @@ class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
   }
 }
 
-/** Calls `end` when the signal aborts, or when what is returned is called. A storage of the user's own may be deaf to signals. */
+/** Calls `end` when the signal aborts, or when the returned function is called. A user's own storage may ignore signals. */
 function endOf(signal: AbortSignal, end: () => void): () => void {
   const leave = whenAborted(signal, end);
   return () => {
@@ -195,7 +195,7 @@ class StorageUpstream<T extends KubernetesObject> implements Upstream<T> {
   }
 }
 
-/** A change whose object says under which key it is: when it is taken, so that a wrong one is an error of that change. */
+/** A change whose key is derived from its object, when the change is taken, so that a wrong key is an error of this change. */
 class OwnKeyedChange<T extends KubernetesObject> implements KeyedChange<T> {
   readonly version: string;
   readonly object: T | undefined;
@@ -218,14 +218,14 @@ class OwnKeyedChange<T extends KubernetesObject> implements KeyedChange<T> {
   }
 }
 
-/** A past state, and the version that must be reached before it is of use. */
+/** A past state, and the version that must be reached before it can be used. */
 interface Past<T extends KubernetesObject> extends UpstreamList<T> {
   readonly goal: string;
 }
 
-/** How to look for it. */
+/** Options of {@link listPast}. */
 interface PastOptions {
-  /** At most this many before the newest. */
+  /** The most revisions to go back from the newest. */
   readonly revisions: number;
   readonly signal: AbortSignal;
 }
@@ -240,9 +240,9 @@ const STEP = 4;
  *                   ^ the list, exactly then     ^ `goal`: the newest when it was asked
  *                     '------- as changes -------'      from here on the cacher answers requests
  *
- * A storage that leaves out revisions tells which one that was (`pastVersion`); others count. One that counts may no longer have that
- * revision, and does not say which ones it has. So the next attempt goes back a quarter as far, and so on: a few requests that cost
- * nothing give a window of at least a quarter of what the storage keeps.
+ * A storage that skips revisions says which one that was (`pastVersion`); for others, it is computed. The storage may no longer
+ * have that revision, and does not say which ones it has. So the next attempt goes back a quarter as far, and so on: a few cheap
+ * requests give a window of at least a quarter of what the storage keeps.
  *
  * Undefined if there is no such state, or if the storage cannot list it.
  */
@@ -253,7 +253,7 @@ export async function listPast<T extends KubernetesObject>(
   if (revisions === 0) return undefined;
   const goal = await storage.currentVersion({ signal });
   const newest = Number(goal);
-  // Versions of another kind cannot be counted.
+  // Other versions cannot be computed with.
   if (!/^\d+$/.test(goal) || !Number.isSafeInteger(newest)) return undefined;
   for (let back = Math.min(revisions, newest - 1); back > 0; back = Math.floor(back / STEP)) {
     const version = (await storage.pastVersion?.(back)) ?? `${newest - back}`;

@@ -5,8 +5,8 @@
  *     . . . . . . . . | c12  c15  c16  c21  c22  c30          |
  *              base 9 ^start                                  ^end: the next change goes here
  *
- * `base` is the version of the last change that was dropped, or of the list with which all began: every change after it is here,
- * so a watch may begin at it or at any later version. It only grows, whatever the limits are.
+ * `base` is the version of the last change that was dropped, or of the initial list: every change after it is here, so a watch
+ * may begin at it or at any later version. It only grows.
  *
  * Changes are dropped when there are too many of them, when they take too many bytes, or when they are too old.
  */
@@ -21,7 +21,7 @@ export interface LogLimits {
   readonly maxItems: number;
   readonly maxBytes: number;
   readonly maxAgeMs: number;
-  /** So many are never dropped for their age: in a quiet collection they cost little, and save clients that come back late a list. */
+  /** This many are never dropped for their age: in a quiet collection, they cost little, and save returning clients a list. */
   readonly minItems?: number | undefined;
 }
 
@@ -117,14 +117,14 @@ export class StateEntry<T extends KubernetesObject> {
     this.place = place;
   }
 
-  /** The event of watches to which this object is new, and which have heard of no other under its key. The same one for all of them. */
+  /** The event for watches to which this object, and its key, are new. All of them share it. */
   get added(): ChangeEvent<T> {
     this.#added ??= { type: 'ADDED', object: this.object };
     return this.#added;
   }
 }
 
-/** What happens to one key, as whoever fills a collection says it. */
+/** A change of one key, as it is applied to a collection. */
 export interface Step<T extends KubernetesObject> {
   readonly key: string;
   /** The object after the change, with its version; that of a deletion has its last content, and the version of the deletion. */
@@ -133,11 +133,11 @@ export interface Step<T extends KubernetesObject> {
 }
 
 /**
- * A change in the log, with every event that a watch may get for it. Each event is made once, so all watches share it, and the
- * bytes of its object are made once.
+ * A change in the log, with every event that a watch may get for it. Each event is made once and shared by all watches, so its
+ * object is encoded once.
  */
 export class LogEntry<T extends KubernetesObject> {
-  /** What was there before, and what is there since: at least one of the two. */
+  /** The entries before and after the change: at least one of the two. */
   readonly before: StateEntry<T> | undefined;
   readonly after: StateEntry<T> | undefined;
   /** As in {@link Step}. */

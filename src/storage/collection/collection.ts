@@ -1,23 +1,23 @@
 /**
  * State and log of objects, under one version. Every change is one synchronous step: it is in the state, in the log and in all
- * views that it concerns before anybody can look; and a watch joins state and log in one step, so no event is missed or comes
- * twice. What takes long, reading a large state, is done in pieces from a copy of the state, which costs next to nothing.
+ * views that it concerns before anybody can read them; and a watch joins state and log in one step, so no event is missed or
+ * comes twice. A large state is read in pieces, from a copy that costs next to nothing.
  *
  *     MemoryStorage's writer, or a Cacher's feed
  *          |-- apply(step) --> state: set, drop ----> log of all ---> router ---> views ---> watches
- *          '-- replace(entries) --> another state; an empty log; old watches get 410
+ *          '-- replace(entries) --> a new state, an empty log; old watches get 410
  *
  * **Routed, not filtered.** A change goes only to the views of the scopes and field values that its object has or had. Watches
  * with the same selection share a view: the change is evaluated once for all of them, and they get the same event objects. So an
- * object's bytes, which belong to its identity (values.ts), are made once.
+ * object, whose bytes belong to its identity (values.ts), is encoded once.
  *
- * **Slow watches re-read.** A watch has a place and no queue. Unread changes cost nothing while the window keeps them anyway.
- * Once the window has dropped them, the watch gets an ERROR 410. Nobody waits for a slow watch, and none has a time budget.
+ * **Slow watches re-read.** A watch has a place, but no queue. Unread changes cost nothing while the window keeps them anyway.
+ * Once the window has dropped them, the watch gets an ERROR 410. Nobody waits for a slow watch.
  *
  * Invariants
  * - The state at version v is what its source had at v. Only `replace` can decrease the version.
- * - Undoing the changes of the log, last first, gives the state at any version from `base` on.
- * - Views have every change before `#routed`, which is the end of the log except while a field's function runs that writes.
+ * - Undoing the changes of the log, from the last one back, gives the state at any version from `base` on.
+ * - Views have every change before `#routed`, which is the end of the log, except while a field's function writes.
  */
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
@@ -40,21 +40,21 @@ interface CollectionOptions<T extends KubernetesObject> {
   readonly clock: Clock;
   /** What a change costs the log, in bytes. `isKept`: the object before it belongs to another change in the log. */
   readonly costOf: (step: Step<T>, before: StateEntry<T> | undefined, isKept: boolean) => number;
-  /** Called with what a function that reads a field throws. Must not throw. */
+  /** Called with errors thrown by functions that read fields. Must not throw. */
   readonly onFieldError: (error: unknown) => void;
 }
 
 /** Where a watch begins. */
 export interface JoinOptions {
-  /** The state first. */
+  /** Whether the state comes first. */
   readonly initial: boolean;
-  /** A BOOKMARK after it. */
+  /** Whether a BOOKMARK follows it. */
   readonly mark: boolean;
   /** Without the state: the version to begin after, which the collection must have reached. Default: now. */
   readonly after?: string | undefined;
-  /** Settles as the promise does, or earlier if the watch is given up. Default: the promise itself. */
+  /** Settles like the promise, or earlier if the watch is abandoned. Default: the promise itself. */
   readonly until?: (<R>(promise: Promise<R>) => Promise<R>) | undefined;
-  /** How long the state is read at a stretch. */
+  /** Interrupts the reading of a long state. */
   readonly pace?: Pace | undefined;
 }
 
@@ -76,7 +76,7 @@ export class Collection<T extends KubernetesObject> {
   /** The last past state that was asked for, and the place of the change after it: the next page reads the same state. */
   #past: { readonly place: number; readonly state: SortedMap<StateEntry<T>> } | undefined;
   #trimAt: number = TRIM_EVERY;
-  /** The place of the first change that views have not got. */
+  /** The place of the first change that has not been routed to views. */
   #routed: number = 0;
   #isRouting: boolean = false;
   /** Whether `version` is complete, so that no further change can have it. */
@@ -101,7 +101,7 @@ export class Collection<T extends KubernetesObject> {
     return this.#views.size;
   }
 
-  /** What a watch is told if it is to hear of the version now. */
+  /** What a BOOKMARK would say now. */
   get progress(): Progress {
     const { version, place } = this;
     if (this.#progress?.place !== place || this.#progress.event.object.metadata.resourceVersion !== version) {
@@ -114,7 +114,7 @@ export class Collection<T extends KubernetesObject> {
     return this.#state.get(key)?.object;
   }
 
-  /** The part of a prefix, with its figures, which are kept from now on. */
+  /** The part of a prefix, with its statistics, which are kept from now on. */
   part(prefix: string): Part<T> {
     return this.#router.part(prefix);
   }
@@ -139,7 +139,7 @@ export class Collection<T extends KubernetesObject> {
     return reader as unknown as FieldReader<U>;
   }
 
-  /** The entries of the state below a prefix, in order, from a key on. Nothing may be applied meanwhile. */
+  /** The entries of the state below a prefix, in order, from a key on. Nothing may be applied in the meantime. */
   entries(prefix: string, from: string = prefix): IterableIterator<StateEntry<T>> {
     return this.#state.values(prefix, from);
   }
@@ -149,7 +149,7 @@ export class Collection<T extends KubernetesObject> {
     return this.#state.copy();
   }
 
-  /** Applies a change. Throws if it is impossible; then nothing has changed. A deletion of what is not there only moves the version. */
+  /** Applies a change. If it is impossible, throws and changes nothing. Deleting a missing object only moves the version. */
   apply(step: Step<T>): void {
     const { key, object, isDeletion } = step;
     const version = versionOf(object);
@@ -171,14 +171,14 @@ export class Collection<T extends KubernetesObject> {
     this.#trim(nowMs);
   }
 
-  /** There are no changes up to this version except those already applied. */
+  /** Moves to a version up to which no further changes will come. */
   moveTo(version: string): void {
     if (this.compareVersions(version, this.version) < 0) return;
     this.version = version;
     this.#isSealed = true;
   }
 
-  /** Functions of fields may write: what they write is routed after what is being routed. */
+  /** Functions of fields may write: such changes are routed after the current one. */
   #route(): void {
     const { log } = this;
     this.#isRouting = true;
@@ -197,14 +197,14 @@ export class Collection<T extends KubernetesObject> {
     }
   }
 
-  /** What a field's function has written and compacted before it was routed has come to no view. */
+  /** Changes that a field's function wrote and compacted before they were routed have not reached any view. */
   #lose(start: number): void {
     this.#routed = start;
     this.#indexes.clear();
     for (const view of this.#views.values()) view.lostBefore = start;
   }
 
-  /** Replaces the state, and nobody knows what happened in between: every watch gets `status` once it has read everything. */
+  /** Replaces the state. What happened in between is unknown, so every watch gets `status` once it has read everything. */
   replace(entries: Iterable<Pick<StateEntry<T>, 'key' | 'object'>>, version: string, status?: Status): void {
     const state = new SortedMap<StateEntry<T>>();
     for (const { key, object } of entries) state.set(key, new StateEntry(key, object, -1));
@@ -224,7 +224,7 @@ export class Collection<T extends KubernetesObject> {
     return entries.length === this.size && entries.every(isHere);
   }
 
-  /** Ends all watches once they have read everything; with a status, each gets it last. */
+  /** Ends all watches once they have read everything. Each gets `status` last, if there is one. */
   end(status?: Status): void {
     const views = this.#views;
     this.#views = new Map();
@@ -257,8 +257,8 @@ export class Collection<T extends KubernetesObject> {
   }
 
   /**
-   * Starts a watch. Undefined if what it asks for is no longer kept. If reading the state takes long, the watch begins at the state
-   * of this moment nevertheless.
+   * Starts a watch. Undefined if what it asks for is no longer kept. Even if reading the state takes long, the watch begins at
+   * the state of this moment.
    */
   join(selection: Selection<T>, options: JoinOptions, host: WatchHost<T>): Soon<CollectionWatch<T>> | undefined {
     const { initial, mark, after, until = (promise) => promise, pace = paceOf(undefined) } = options;
@@ -268,7 +268,7 @@ export class Collection<T extends KubernetesObject> {
     const view = this.#viewOf(selection, place);
     const start: WatchStart<T> = {
       place,
-      // Most begin at the present version, and can share its string.
+      // Most begin at the current version, and can share its string.
       version: after === undefined || after === this.version ? this.version : after,
       ...(mark && { mark: this.#mark() }),
     };
@@ -279,7 +279,7 @@ export class Collection<T extends KubernetesObject> {
     return new CollectionWatch(host, view, { ...start, initial: state });
   }
 
-  /** Meanwhile the view stands, and takes what happens. */
+  /** Meanwhile, the view exists, and takes changes. */
   async #joinLater(
     view: SharedView<T>,
     state: Promise<readonly ChangeEvent<T>[]>,
@@ -318,7 +318,7 @@ export class Collection<T extends KubernetesObject> {
     return isPromise(objects) ? objects.then(keep) : keep(objects);
   }
 
-  /** The entries among which those of a selection are. They stay as they are now. */
+  /** The entries that contain those of a selection. They stay as they are now. */
   candidates({ pin }: Selection<T>): SortedMap<StateEntry<T>> {
     if (!pin) return this.snapshot();
     const { place } = this;
@@ -330,7 +330,7 @@ export class Collection<T extends KubernetesObject> {
     return this.snapshot();
   }
 
-  /** What is made of each entry that is selected, in the order of their keys. */
+  /** The results for all selected entries, in the order of their keys. */
   #gather<R>(
     selection: Selection<T>,
     make: (entry: StateEntry<T>) => R,
@@ -361,7 +361,7 @@ export class Collection<T extends KubernetesObject> {
       return true;
     };
     const keep = (): SortedMap<StateEntry<T>> | undefined => {
-      // Forgotten meanwhile.
+      // It has been dropped in the meantime.
       if (from < this.log.start) return undefined;
       this.#past = { place: from, state };
       return state;

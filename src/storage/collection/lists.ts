@@ -3,13 +3,13 @@
  *
  * | asked for | read |
  * |---|---|
- * | no version | the state, once it has what was written before; from elsewhere if that takes too long |
+ * | no version | the state, once it has all earlier writes; from elsewhere if that takes too long |
  * | 0 | the state as it is; all of it, whatever `limit` says |
  * | a version, with `NotOlderThan`, or with neither match nor `limit` | the state, once it has that version; or 410, or 504 |
  * | a version, with `Exact`, or with `limit` and no match | the state as it was at that version; from elsewhere if it is gone |
  * | `continue` | the same at the version of the first page; 410 with another `continue` if that is gone everywhere |
  *
- * A list is read in pieces from a copy of the state, which costs next to nothing. A past one is made by undoing changes of the log.
+ * A list is read in pieces from a copy of the state, which costs next to nothing. Undoing changes of the log makes a past one.
  */
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -23,13 +23,13 @@ import type { Collection } from './collection.ts';
 import type { SortedMap } from './sorted-map.ts';
 import type { Selection } from './view.ts';
 
-/** Objects of one version in the order of their keys, including those of a selection. */
+/** Objects of one version in the order of their keys: a selection, and perhaps more. */
 export interface ListedState<T extends KubernetesObject> {
   readonly resourceVersion: string;
   readonly entries: Iterable<Pick<StateEntry<T>, 'key' | 'object'>>;
   /** How many of them there are from a key on; undefined: count them. */
   readonly count?: ((from: string) => number) | undefined;
-  /** False: there are at least so many. Default true. */
+  /** False: `count` is only a lower bound. Default true. */
   readonly isCounted?: boolean | undefined;
 }
 
@@ -37,7 +37,7 @@ export interface ListedState<T extends KubernetesObject> {
 export interface ListedPart {
   /** Where it begins, relative to the prefix. Default: at the first key. */
   readonly start?: string | undefined;
-  /** One entry more than so many will do, if the rest is counted; 0, which is the default: all are wanted. */
+  /** This many entries, plus one, are enough if the rest is counted. 0, the default: all. */
   readonly limit?: number | undefined;
   readonly signal: AbortSignal | undefined;
 }
@@ -46,11 +46,16 @@ export interface ListedPart {
 export interface ListSource<T extends KubernetesObject> {
   /** Waits until requests can be answered. Throws, or rejects, if they cannot. */
   ready(signal: AbortSignal | undefined): Soon<void>;
-  /** Waits until the state has everything that was written before this call; its version by then, or a little less. 504 if that takes too long. */
+  /**
+   * Waits until the state has everything written before this call. Resolves to its version, or a slightly older one. 504 if it
+   * takes too long.
+   */
   newest(signal: AbortSignal | undefined): Soon<string>;
-  /** Waits until the state has a client's version. Throws, or rejects, with 410 if it will never come, with 504 if it takes too long. */
+  /**
+   * Waits until the state has a client's version. Throws, or rejects, with 410 if it will never come, 504 if it takes too long.
+   */
   reach(version: string, signal: AbortSignal | undefined): Soon<void>;
-  /** The same collection where it comes from, at a version; default: its newest. Absent: there is no such place. */
+  /** The same collection in the storage behind, at a version; default: its newest. Absent: there is no such storage. */
   readonly elsewhere?: ((version: string | undefined, part: ListedPart) => Promise<ListedState<T>>) | undefined;
 }
 
@@ -74,7 +79,7 @@ export function listOf<T extends KubernetesObject>(
 ): Soon<List<T>> {
   const plan = planList(options);
   const { limit = 0, signal } = options;
-  // Any state, that is `0`: neither exact, nor at least a version, nor a further page, and yet not the newest.
+  // Any state, that is `0`: not exact, not at least a version, not a further page, and not the newest.
   const isAny = !!options.resourceVersion && plan.exact === undefined && plan.atLeast === undefined && !plan.from;
   const request = { collection, source, selection, plan, start: plan.from?.start ?? '', limit: isAny ? 0 : limit, signal };
   const version = plan.from ? plan.from.revision : plan.exact;
@@ -95,7 +100,7 @@ async function afterwards<T extends KubernetesObject>(fresh: Promise<unknown>, r
   return present(request);
 }
 
-/** The state as it is: its version and the copy that is read are taken in one step. */
+/** The current state: its version and the copy that is read are taken in one step. */
 function present<T extends KubernetesObject>(request: Request<T>): Soon<List<T>> {
   const { collection, selection, start, limit, signal } = request;
   const { version: resourceVersion } = collection;
@@ -121,7 +126,7 @@ async function past<T extends KubernetesObject>(version: string, request: Reques
   return pageOf(state, request);
 }
 
-/** Only this package selects: a page of a selection may need all. */
+/** Selecting is done here, so a page of a selection may need all objects. */
 function partOf<T extends KubernetesObject>({ selection, start, limit, signal }: Request<T>): ListedPart {
   return { start, limit: selection.isWhole ? limit : 0, signal };
 }

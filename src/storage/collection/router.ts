@@ -1,8 +1,8 @@
 /**
- * What is found by a field or a prefix: views, and entries of the state (`Indexes`).
+ * Finds views, and entries of the state (`Indexes`), by field or prefix.
  *
- * The router finds the views that a change concerns. Each view is filed in one place, by what narrows it most: a field that must have one
- * value, the prefix of its keys, or nothing. A change goes only to the places where its object is or was.
+ * The router finds the views that a change concerns. Each view is filed in one place, by what narrows it down most: a field that
+ * must have one value, the prefix of its keys, or nothing. A change goes only to the places where its object is or was.
  *
  *     prefix ''           --> views of everything
  *     prefix 'ns/'        --> views of that scope
@@ -18,7 +18,7 @@ import type { Field, Pin, SharedView } from './view.ts';
 
 type Views<T extends KubernetesObject> = Set<SharedView<T>>;
 
-/** What is known of the keys with a prefix: there while a view needs it, and for good once it was asked for. */
+/** What is known of the keys with a prefix. Kept while a view needs it, and for good once it has been asked for. */
 export class Part<T extends KubernetesObject> {
   readonly views: Views<T> = new Set();
   isKept: boolean = false;
@@ -76,7 +76,7 @@ export class Router<T extends KubernetesObject> {
     if (values?.size === 0) this.#byField.delete(pin.field);
   }
 
-  /** Forgets all views, and what it knows of objects. */
+  /** Forgets all views, and what it knows about objects. */
   clear(): void {
     this.#byField.clear();
     for (const [prefix, part] of this.#byPrefix) {
@@ -130,8 +130,8 @@ function take<T extends KubernetesObject>(
 type Index<T extends KubernetesObject> = Map<string, SortedMap<StateEntry<T>>>;
 
 /**
- * The objects of a state by the values of their fields, for lists and watches that pin one. An index is made when it is first asked
- * for, and kept from then on.
+ * The objects of a state by the values of their fields, for lists and watches that require one value. An index is made when it is
+ * first needed, and kept from then on.
  */
 export class Indexes<T extends KubernetesObject> {
   readonly #byField: Map<Field, Index<T>> = new Map();
@@ -180,7 +180,7 @@ function remove<T extends KubernetesObject>(index: Index<T>, field: Field, entry
   if (entries?.delete(entry.key) && entries.size === 0) index.delete(value);
 }
 
-/** Undefined for an object outside the field's prefix, or if the value cannot be read. */
+/** The value of a field; undefined for an object outside the field's prefix, or if it cannot be read. */
 function readOf<T extends KubernetesObject>(field: Field, { key, object }: StateEntry<T>): string | undefined {
   return key.startsWith(field.prefix) ? field.read(object) : undefined;
 }

@@ -68,7 +68,7 @@ export class SortedMap<V> {
     return true;
   }
 
-  /** A map with the same content. Writes into one of the two are not seen in the other. */
+  /** A map with the same content. Writes to one of the two do not show in the other. */
   copy(): SortedMap<V> {
     const copy = new SortedMap<V>();
     copy.#buckets = this.#buckets.slice();
@@ -124,7 +124,7 @@ export class SortedMap<V> {
     return own;
   }
 
-  /** Keys often come in order, so the first half keeps more: buckets that are never written again are well filled. */
+  /** Keys often come in order, so the first half keeps more: buckets that are never written again are nearly full. */
   #split(index: number, { owner, keys, values }: Bucket<V>): void {
     const at = Math.floor(MOST * 0.75);
     this.#buckets.splice(index + 1, 0, { owner, keys: keys.splice(at), values: values.splice(at) });

@@ -1,4 +1,4 @@
-/** What a list or a watch asks for, that is which keys and which objects under them; and what the watches of one such selection share. */
+/** What a list or a watch selects: which keys, and which objects under them; and what the watches of one selection share. */
 import { EventLog, ReplayWindow } from '../../broadcast/log.ts';
 import { WaitingReaders } from '../../broadcast/watcher-sets.ts';
 import { type KubernetesObject, metadataOf } from '../../cache/object.ts';
@@ -14,7 +14,7 @@ import type { ChangeLog, LogEntry } from './change-log.ts';
 /** A field of the objects whose keys begin with a prefix. */
 export interface Field {
   readonly prefix: string;
-  /** The value of the field, empty if there is none; undefined if it cannot be read: then the object is not selected. */
+  /** The value of the field; empty if there is none; undefined if it cannot be read, in which case the object is not selected. */
   read(object: KubernetesObject): string | undefined;
 }
 
@@ -45,7 +45,7 @@ export class FieldReader<T extends KubernetesObject> {
   ) {
     this.functions = functions;
     const own = Object.entries(functions).map(([name, readFrom]) => [name, toField(readFrom, prefix, onError)] as const);
-    // Those with the fewest objects per value first, most likely: objects are found by the first field that is pinned.
+    // In likely order of objects per value, the fewest first: objects are found by the first field that is pinned.
     this.#fields = new Map([['metadata.name', NAME], ...own, ['metadata.namespace', NAMESPACE]]);
   }
 
@@ -90,7 +90,7 @@ export class Selection<T extends KubernetesObject> {
   /** The beginning of all keys. */
   readonly prefix: string;
   readonly id: string;
-  /** The field value by which its objects are found; undefined if it pins none. */
+  /** The field value by which its objects are found; undefined if it requires none. */
   readonly pin: Pin | undefined;
   /** Whether it selects by the prefix alone. */
   readonly isWhole: boolean;
@@ -130,16 +130,16 @@ function pinOf<T extends KubernetesObject>(fields: FieldSelector, reader: FieldR
 
 /**
  * A view is what the watchers of one selection have in common: the changes that concern them, each as the event that they get.
- * The selection is evaluated once per change for all of them, and all get the same event, so its bytes are made once.
+ * The selection is evaluated once per change for all of them, and all get the same event, which is encoded once.
  *
  *     log of all   | 12 | 13 | 14 | 15 | 16 | 17 |          places
  *                    |              |         |
  *     view of a=1  | ADDED        | MODIFIED | DELETED  |    each with the place of its change
- *                                   ^ a watcher: it has nothing but a place
+ *                                   ^ a watcher: it has only a place
  *
  * A view begins where the first of its watchers did. If a later watcher begins at an earlier place, the view is rebuilt from
- * there. A function of the application that reads a field may write, compact, or start a watch of the same selection: then a
- * change comes to a view that has it already, or does not come any more.
+ * there. An application's function that reads a field may write, compact, or start a watch of the same selection: then a change
+ * may reach a view that has it already, or never reach it.
  *
  * Invariants
  * - It has an event for every change between `lostBefore` and the end of the log that concerns it, and no other.
@@ -156,12 +156,12 @@ export class SharedView<T extends KubernetesObject> {
   lostBefore: number = 0;
   /** Set once it has ended; with a status, its watchers learn that they miss something. */
   end: { readonly status?: Status } | undefined;
-  /** It has been built with the changes before this place. */
+  /** It was built from the changes before this place. */
   #builtTo: number = 0;
-  /** Made with the first event: of ten thousand views, most may never have one. */
+  /** Made with the first event: most of ten thousand views may never have one. */
   #log: EventLog<ChangeEvent<T>> | undefined;
   #window: ReplayWindow<ChangeEvent<T>> | undefined;
-  /** The state as ADDED, as long as somebody reads it and it is the newest. */
+  /** The newest state as ADDED events, while somebody reads it. */
   #initial: WeakRef<readonly ChangeEvent<T>[]> | undefined;
   /** The same while it is being read. */
   #reading: Promise<readonly ChangeEvent<T>[]> | undefined;
@@ -203,7 +203,7 @@ export class SharedView<T extends KubernetesObject> {
     this.park.notify();
   }
 
-  /** Drops what the log of all has dropped. If this view has ended, that log is about another state. */
+  /** Drops what the log of all has dropped. If this view has ended, that log belongs to another state. */
   trim(start: number): void {
     const [log, window] = [this.#log, this.#window];
     if (this.end || !log || !window) return;
@@ -239,8 +239,8 @@ export class SharedView<T extends KubernetesObject> {
   }
 
   /**
-   * The state as ADDED. Watchers that begin with the same state get the same array. If it takes long to make, `isWanted` says
-   * whether somebody still waits for it.
+   * The state as ADDED events. Watchers that begin with the same state get the same array. If it takes long to make, `isWanted`
+   * says whether somebody still waits for it.
    */
   initial(
     make: (isWanted: () => boolean) => readonly ChangeEvent<T>[] | Promise<readonly ChangeEvent<T>[]>,
@@ -266,7 +266,7 @@ export class SharedView<T extends KubernetesObject> {
     return events;
   }
 
-  /** Whether this was what is being read, and not an older state. */
+  /** Whether this was the current reading, and not that of an older state. */
   #forget(reading: Promise<readonly ChangeEvent<T>[]> | undefined): boolean {
     if (this.#reading !== reading) return false;
     this.#reading = undefined;

@@ -2,12 +2,12 @@
  * A watch of a collection. It keeps only its place in the log: events are read from its view when its consumer asks for them. So a
  * slow watch costs nothing and delays nobody; if the log drops changes that it has not read, it gets an ERROR 410.
  *
- *     the state as ADDED --> BOOKMARK that ends it --> events of the view, after `place` --> [ a BOOKMARK, where it is due ]
+ *     the state as ADDED --> BOOKMARK that ends it --> events of the view, after `place` --> [ a BOOKMARK, when it is due ]
  *                                                       '-- no longer kept --> ERROR 410
  *
- * A BOOKMARK is not queued: when one is due, the watch notes the version of that moment, and delivers it once it has read everything
- * up to there. So BOOKMARKs are in order with events however fast the consumer reads, and none is lost for lack of room. While one is
- * due, all later ones are one more: asking often does not put off the first.
+ * A BOOKMARK is not queued: when one is due, the watch notes the version of that moment, and delivers it once it has read
+ * everything up to there. So BOOKMARKs are in order with events however fast the consumer reads, and none is lost for lack of
+ * room. While one is due, all later requests count as a single further one: asking often does not delay the first.
  *
  * Invariants
  * - Every change before `place` was delivered, or is not selected.
@@ -23,19 +23,19 @@ import type { Listener, ListeningWatch } from '../../watch/watch.ts';
 import type { ChangeEvent, StorageEvent } from '../storage.ts';
 import type { SharedView } from './view.ts';
 
-/** A version that watches are to be told, and where they are in the log when they have everything up to it. */
+/** A version for a BOOKMARK, and the place in the log at which a watch has everything up to it. */
 export interface Progress {
   readonly place: number;
   readonly event: BookmarkEvent;
 }
 
-/** What a watch needs from those who serve it. */
+/** What a watch needs from its host. */
 export interface WatchHost<T extends KubernetesObject> {
   readonly compareVersions: VersionComparator;
   /** The place of the first change that is kept, and the place after the last. */
   readonly start: number;
   readonly place: number;
-  /** What a watch is told if it is to hear of the version now. */
+  /** What a BOOKMARK would say now. */
   readonly progress: Progress;
   /** The watch has ended, from either side. Called once. */
   left(watch: CollectionWatch<T>): void;
@@ -60,10 +60,10 @@ interface Opening<T extends KubernetesObject> {
   readonly mark: BookmarkEvent | undefined;
 }
 
-/** The BOOKMARKs that are to be delivered. */
+/** The BOOKMARKs to deliver. */
 interface DueBookmarks {
   readonly first: Progress;
-  /** The last one that was asked for after that. */
+  /** The last one that was requested after that. */
   last: Progress | undefined;
   /** Whether they are delivered even if their version is not new. */
   any: boolean;
@@ -86,14 +86,14 @@ export class CollectionWatch<T extends KubernetesObject>
   protected override failure: { readonly error: unknown } | undefined = undefined;
   private readonly host: WatchHost<T>;
   private place: number;
-  /** What comes before the changes, until it has been read; a waiting watch has none. */
+  /** What precedes the changes, until it has been read; a waiting watch has none. */
   private opening: Opening<T> | undefined;
   /** The version of the last event that was read. */
   private deliveredVersion: string;
   private dueBookmarks: DueBookmarks | undefined = undefined;
   /** No event at this place or a later one will be read. */
   private until: number | undefined = undefined;
-  /** What waits instead of a read. */
+  /** What waits in place of a read. */
   private listener: Listener | undefined = undefined;
   /** Whether nothing more can be read. */
   over: boolean = false;
@@ -125,7 +125,7 @@ export class CollectionWatch<T extends KubernetesObject>
     return this.lost;
   }
 
-  /** Makes it deliver the present version once it has read everything up to it: only if that is new, or, with `any`, in any case. */
+  /** Makes it deliver the current version once it has read everything up to it, if the version is new, or if `any`. */
   bookmark(any: boolean = false): void {
     if (this.stopped) return;
     const { progress } = this.host;
@@ -168,13 +168,15 @@ export class CollectionWatch<T extends KubernetesObject>
     return this.until === undefined ? this.view.head : this.view.positionOf(this.until);
   }
 
-  /** Whether the log has dropped what would come next. Of one that is stopped, there is something between `place` and `until`. */
+  /**
+   * Whether the log has dropped what would come next. If it is stopped, only if something is left between `place` and `until`.
+   */
   private get isLost(): boolean {
     this.view.trim(this.host.start);
     return this.place < this.view.lostBefore && this.place !== this.until;
   }
 
-  /** Moves it to a place; to its end, if nothing comes before that. */
+  /** Moves it to a place, or to its end if nothing comes before that. */
   private moveTo(place: number): void {
     this.place = place;
     if (this.until !== undefined && this.view.positionOf(place) >= this.reach) this.place = this.until;
@@ -241,12 +243,12 @@ export class CollectionWatch<T extends KubernetesObject>
   private takeBookmark(next: number | undefined): BookmarkEvent | undefined {
     for (let due = this.dueBookmarks; due; due = this.dueBookmarks) {
       const { first, last, any } = due;
-      // An event tells a version as well: if only that was wanted, the next one will do.
+      // An event also carries a version: if only that was wanted, the next event will do.
       if (next !== undefined && (!any || next < first.place)) return undefined;
       this.dueBookmarks = last && { first: last, last: undefined, any };
       this.place = Math.max(this.place, first.place);
       const { resourceVersion } = first.event.object.metadata;
-      // An event that was read since it was due has told a newer version.
+      // An event that was read since then may have carried a newer version.
       const order = this.host.compareVersions(resourceVersion, this.deliveredVersion);
       if (order < 0 || (order === 0 && !any)) continue;
       this.deliveredVersion = resourceVersion;

@@ -1,6 +1,6 @@
 /**
- * The open watches of a collection that belong together, because they are opened and ended by the same: the storage itself, or a
- * server before it. Here are their limits, BOOKMARKs and ends.
+ * The open watches of a collection that belong together, because the same owner opens and ends them: the storage itself, or a
+ * server in front of it. Handles their limits, BOOKMARKs and ends.
  */
 import type { List, ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -23,7 +23,9 @@ import type { CollectionWatch, Progress, WatchHost } from './watch.ts';
 
 /** The last BOOKMARK comes this long before a watch ends. */
 const BEFORE_END_MS = 2_000;
-/** The longest that a watch is called late: those that are due within it are called together. Upstream: `watcherBookmarkTimeBuckets`. */
+/**
+ * The most that a watch is called late: those due within this time are called together. Upstream: `watcherBookmarkTimeBuckets`.
+ */
 const GRAIN_MS = 250;
 
 /** How watches are served. */
@@ -31,15 +33,15 @@ interface WatchesOptions {
   readonly clock: Clock;
   /** How often a watch that allows BOOKMARKs gets one, if the version is new. */
   readonly bookmarkMs: number;
-  /** A further one is refused. */
+  /** Further ones are refused. */
   readonly maxWatches: number;
-  /** What waits: it ends with the watches. */
+  /** What waits, and ends with the watches. */
   readonly pending: Pending;
 }
 
-/** What a watch begins with, and the version that the state must have reached before. */
+/** What a watch begins with, and the version that the state must reach first. */
 interface StartPlan extends JoinOptions {
-  /** `newest`: what there is now. Undefined: any. */
+  /** `newest`: everything written so far. Undefined: any. */
   readonly required: string | 'newest' | undefined;
 }
 
@@ -67,7 +69,7 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
     return this.#open.size;
   }
 
-  /** Different selections among them. Looks at every watch. */
+  /** How many different selections they have. Looks at every watch. */
   get views(): number {
     return new Set(Array.from(this.#open, ({ view }) => view)).size;
   }
@@ -117,7 +119,7 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
     return watch;
   }
 
-  /** Those that wait for their state count as open. */
+  /** Watches that wait for their state count as open. */
   async #joined(joining: Promise<CollectionWatch<T>>, signal: AbortSignal | undefined): Promise<CollectionWatch<T>> {
     this.#joining++;
     const watch = await joining.finally(() => this.#joining--);
@@ -168,12 +170,12 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
     this.behind++;
   }
 
-  /** Makes every watch below a prefix that allows BOOKMARKs deliver the version, whether it has changed or not. */
+  /** Makes every watch below a prefix that allows BOOKMARKs deliver the version, even if it has not changed. */
   requestProgress(prefix: string): void {
     for (const watch of this.#open) if (watch.bookmarks && watch.view.selection.prefix.startsWith(prefix)) watch.bookmark(true);
   }
 
-  /** Ends all of them, and what waits. */
+  /** Ends all of them, and everything that waits. */
   close(): void {
     this.#options.pending.close();
     for (const watch of this.#open) watch.stop();
@@ -181,7 +183,7 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
   }
 }
 
-/** All watches of a collection: those of the storage, and those of each server before it. */
+/** All watches of a collection: those of the storage, and those of each server in front of it. */
 export class WatchGroups<T extends KubernetesObject> {
   readonly #parts: { readonly collection: Collection<T>; readonly source: ListSource<T> };
   readonly #clock: Clock;
@@ -208,7 +210,7 @@ export class WatchGroups<T extends KubernetesObject> {
     return watches;
   }
 
-  /** Ends those. */
+  /** Ends these watches. */
   end(watches: Watches<T>): void {
     this.#groups.delete(watches);
     watches.close();
@@ -218,7 +220,7 @@ export class WatchGroups<T extends KubernetesObject> {
     for (const watches of this.#groups) watches.requestProgress(prefix);
   }
 
-  /** Ends what waits, and refuses what comes later. */
+  /** Ends everything that waits, and refuses later calls. */
   refuse(): void {
     this.#closed = true;
     for (const { pending } of this.#groups) pending.close();
@@ -231,7 +233,7 @@ export class WatchGroups<T extends KubernetesObject> {
   }
 }
 
-/** The figures of a part that a server serves. */
+/** The statistics of a part that a server serves. */
 export function partStats<T extends KubernetesObject>(
   { collection, watches, prefix }: { readonly collection: Collection<T>; readonly watches: Watches<T>; readonly prefix: string },
   { changes }: Part<T>,
@@ -250,9 +252,9 @@ function startOf(options: ListWatchOptions): StartPlan {
   const isAny = !!options.resourceVersion && parseVersion(options.resourceVersion) === undefined;
   if (after !== undefined) return { initial: false, mark: false, after, required: after };
   if (marksEnd) return { initial: true, mark: true, required: atLeast ?? (isAny ? undefined : 'newest') };
-  // Only an explicit false leaves out the state.
+  // Only an explicit false omits the state.
   if (options.sendInitialEvents === false) return { initial: false, mark: false, required: isAny ? undefined : 'newest' };
-  // Without a version any state will do, unless the match excludes an old one.
+  // Without a version, any state will do, unless the match excludes an old one.
   const isFresh = options.resourceVersionMatch === 'NotOlderThan' && !isAny;
   return { initial: true, mark: false, required: isFresh ? 'newest' : undefined };
 }
@@ -266,7 +268,7 @@ export interface ScopeParts<T extends KubernetesObject> {
   readonly reader: FieldReader<T>;
 }
 
-/** The part of a collection whose keys begin with a prefix: what every storage that has one answers from it. */
+/** The part of a collection whose keys begin with a prefix: the reads that every storage with a collection answers from it. */
 export class CollectionScope<T extends KubernetesObject> {
   protected readonly parts: ScopeParts<T>;
 
@@ -295,7 +297,7 @@ export class CollectionScope<T extends KubernetesObject> {
     this.pending.check(signal);
     wholeNumber('timeoutSeconds', timeoutSeconds);
     const watch = await this.parts.watches.open(this.#select(options), options);
-    // Nobody is told of a watch that was given up while it was opened.
+    // A watch that was abandoned while it was opened is returned to nobody.
     if (signal?.aborted) void watch.return();
     signal?.throwIfAborted();
     return watch;

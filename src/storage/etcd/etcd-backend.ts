@@ -1,8 +1,8 @@
 /**
- * Etcd as a backend: its transactions, leases and watches behind the port. What all of them share is here: the members, the errors of
+ * Etcd as a backend: its transactions, leases and watches behind the port. What these share is here: the members, the errors of
  * calls, and objects that need not be decoded twice.
  *
- *     get, range ---> Range                     one member, from what it has, if any state will do
+ *     get, range ---> Range                     from the state of one member, if any state will do
  *     txn ----------> LeaseGrant, Txn           compare the key's revision, then put or delete
  *     changesAfter -> EtcdChanges ---> Watch    etcd-changes.ts
  */
@@ -56,7 +56,7 @@ const MAX_REVISION = 2n ** 63n - 1n;
 export class EtcdBackend implements Backend, EtcdCalls {
   readonly settings: Settings;
   readonly channel: Channel;
-  /** For changes: empty while nobody follows them. */
+  /** Objects for changes; empty while nobody follows them. */
   readonly recent: RecentObjects = new RecentObjects();
   readonly #followers: Set<object> = new Set();
   readonly #pending: Pending = new Pending();
@@ -106,7 +106,7 @@ export class EtcdBackend implements Backend, EtcdCalls {
     }
     const { revision } = written.header;
     const object = put?.at(`${revision}`);
-    // A watch may deliver it next.
+    // A watch may deliver it soon.
     if (object && this.#followers.size > 0) this.recent.add(revision, object);
     return { succeeded: true, revision: `${revision}`, object };
   }
@@ -127,7 +127,7 @@ export class EtcdBackend implements Backend, EtcdCalls {
     return `${(await this.head({ what, signal })).revision}`;
   }
 
-  /** Rejects if an alarm keeps etcd from taking writes: it is full (NOSPACE), or damaged (CORRUPT). Every member knows. */
+  /** Rejects if an alarm stops all writes: etcd is full (NOSPACE), or damaged (CORRUPT). Every member knows the alarms. */
   async checkHealth(): Promise<void> {
     const what = 'read the alarms';
     this.check(undefined);
@@ -148,7 +148,7 @@ export class EtcdBackend implements Backend, EtcdCalls {
     this.#pending.check(signal);
   }
 
-  /** What etcd as a whole agrees on at present: its newest revision and its term. */
+  /** What etcd as a whole currently agrees on: its newest revision and its term. */
   async head(context: CallContext): Promise<Header> {
     return (await this.#range({ key: toBytes(this.settings.root), countOnly: true }, context)).header;
   }
@@ -162,7 +162,7 @@ export class EtcdBackend implements Backend, EtcdCalls {
     return outcome.failure;
   }
 
-  /** Decodes an answer. A failure to do so is an error of this request. */
+  /** Decodes an answer. If that fails, the request fails. */
   read<R>(answer: Uint8Array, reading: (bytes: Uint8Array) => R, what: string): R {
     try {
       return reading(answer);
@@ -183,7 +183,7 @@ export class EtcdBackend implements Backend, EtcdCalls {
     const range = await this.tryRange(request, context);
     if ('kvs' in range) return range;
     if (isFuture(range)) {
-      // A member may be behind the one before: etcd as a whole is not.
+      // This member may lag behind the previous one; etcd as a whole does not.
       if (request.serializable) return this.#part({ ...request, serializable: false }, context);
       throw await this.#tooLarge(`${revision}`, context);
     }
@@ -192,7 +192,7 @@ export class EtcdBackend implements Backend, EtcdCalls {
     return this.#part({ ...request, limit: Math.max(1, Math.floor(limit / 8)) }, context);
   }
 
-  /** 410 for a version that is newer than what etcd as a whole has; 504 for one that a member did not have yet. */
+  /** 410 for a version that is newer than etcd as a whole; 504 for one that only a member did not have yet. */
   async #tooLarge(version: string, context: CallContext): Promise<WatchError> {
     const { revision } = await this.head(context);
     return revision < BigInt(version) ? foreign(version, `${revision}`) : tooLarge(version, `${revision}`);
@@ -208,7 +208,7 @@ export class EtcdBackend implements Backend, EtcdCalls {
     for (let attempts = 1; ; attempts++) {
       let lease = 0n;
       if (value && ttlSeconds > 0) {
-        // Others may wait for the same lease: an abort ends this wait, not the request for the lease.
+        // Others may wait for the same lease: an abort ends this wait, but not the request for the lease.
         lease = await this.#pending.until(this.#leases.of(ttlSeconds), context.signal);
         this.check(context.signal);
       }
@@ -233,7 +233,7 @@ export class EtcdBackend implements Backend, EtcdCalls {
 
 const REUSE_SHARE = 0.05;
 const MAX_REUSE_SECONDS = 60;
-/** The number of different times to live that are remembered. */
+/** How many different times to live are remembered. */
 const MAX_KINDS = 1_000;
 
 interface Shared {
@@ -251,9 +251,9 @@ interface LeaseSettings {
 }
 
 /**
- * Leases, shared by objects that expire at about the same time: etcd can have far more keys than leases. An object may join the
- * last lease of its time to live for a twentieth of that time, a minute at most; leases are longer by as much, so nothing expires
- * early. Below twenty seconds, each object has a separate lease.
+ * Leases, shared by objects that expire at about the same time: etcd can have far more keys than leases. For a twentieth of its
+ * time to live, a minute at most, a lease takes further objects; it lasts longer by as much, so that nothing expires early. Below
+ * twenty seconds, each object has a separate lease.
  *
  * Upstream: `leaseManager` of storage/etcd3, which has the same limits.
  */
@@ -277,7 +277,7 @@ export class Leases {
     return this.#grant(ttlSeconds);
   }
 
-  /** Drops a lease that etcd does not know: it has expired, or etcd has lost its data. */
+  /** Drops a lease that etcd does not know, because it has expired, or etcd has lost its data. */
   forget(ttlSeconds: number): void {
     this.#shared.delete(ttlSeconds);
   }

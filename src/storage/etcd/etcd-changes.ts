@@ -1,13 +1,13 @@
 /**
- * The changes of a range, by as many calls of etcd's watch as it takes: after a cut it resumes where the last call ended, at any member.
+ * The changes of a range, over as many Watch calls as it takes: after a cut, it resumes where the last one ended, at any member.
  *
  *     connect ---> read ---> read ---> cut ---> wait ---> connect ---> read ...
  *        '-- 1. ask etcd as a whole for its revision and term
  *            2. open a call at the member that answered, from the cursor on
  *
  * The first step keeps a watch away from members that have lost contact with the others, and shows whether etcd still has the
- * past that this watch has seen: if its revision or its term went back, or the last change is another one, it was started with
- * other data. Then nothing can be resumed: 410.
+ * past that this watch has seen: if its revision or its term went back, or the last change is not the same, it was started with
+ * other data. Then nothing can be resumed, and the watch ends with 410.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { Backoff } from '../../watch/backoff.ts';
@@ -42,17 +42,17 @@ import {
   writeWatchProgress,
 } from './wire/messages.ts';
 
-/** How long to wait for the answer to a progress request before it is made again: etcd does not answer while it owes events. */
+/** How long to wait before a progress request is repeated: etcd does not answer it while it has events to send. */
 const PROGRESS_MS = 200;
 const MAX_PROGRESS_MS = 10_000;
 
-/** How a call is made, and what it is called in errors. */
+/** How a call is made, and its name in errors. */
 export interface CallContext {
   readonly what: string;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What changes use of their backend: its calls. */
+/** The calls of the backend that changes use. */
 export interface EtcdCalls {
   readonly settings: { readonly clock: Clock };
   readonly channel: Channel;
@@ -64,7 +64,7 @@ export interface EtcdCalls {
   left(changes: object): void;
 }
 
-/** What etcd would still have if it is the same. The key is a copy, so that it does not keep a whole response in memory. */
+/** A change that etcd still has if its data is the same. The key is a copy, so as not to keep a whole response in memory. */
 interface KnownChange {
   readonly key: Uint8Array;
   readonly revision: bigint;
@@ -74,11 +74,11 @@ interface KnownChange {
 /** Which life of etcd's data a state is from. */
 export interface EtcdLife {
   readonly header: Header;
-  /** Its newest change: after a restore that gives revisions once more, all else may be as before. */
+  /** Its newest change: after a restore, revisions are issued again, and everything else may look as before. */
   readonly newest: KnownChange | undefined;
 }
 
-/** The newest change of keys, and of those before them. */
+/** The newest change of these keys, or of the earlier ones. */
 export function newestOf(kvs: readonly KeyValue[], before: KnownChange | undefined): KnownChange | undefined {
   let newest: KeyValue | undefined;
   for (const kv of kvs) if (kv.modRevision > (newest?.modRevision ?? before?.revision ?? 0n)) newest = kv;
@@ -92,10 +92,10 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
   readonly #options: ChangesOptions;
   readonly #cursor: WatchCursor;
   readonly #backoff: Backoff;
-  /** What etcd said of itself last. */
+  /** What etcd last said about itself. */
   #head: Pick<Header, 'clusterId' | 'term'> | undefined;
   #link: { readonly call: CallStream; readonly leave: () => void } | undefined;
-  /** The last change that was delivered, or else the newest one of the state before. */
+  /** The last change that was delivered, or else the newest one of the initial state. */
   #last: KnownChange | undefined;
   #isNew: boolean = true;
   #owesProgress: boolean = false;
@@ -151,7 +151,7 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
     // If this has ended already, nobody would stop the timer.
     if (this.#abort.signal.aborted) return;
     this.#owesProgress = true;
-    // A new caller does not wait as long as one before it had to during an outage.
+    // A new caller does not inherit the long delay of an earlier one during an outage.
     if (this.#progressMs > 2 * PROGRESS_MS) this.#stopAsking();
     this.#progressMs = PROGRESS_MS;
     if (!this.#stopClock) this.#askProgress();
@@ -174,14 +174,14 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
   #askProgress(): void {
     this.#stopClock = undefined;
     if (!this.#owesProgress) return;
-    // Without a call, the next one asks.
+    // Without an open call, the next one asks.
     this.#link?.call.write(writeWatchProgress());
     this.#stopClock = this.#backend.settings.clock.schedule(this.#progressMs, () => this.#askProgress());
     this.#progressMs = Math.min(this.#progressMs * 2, MAX_PROGRESS_MS);
   }
 
   #call(): void {
-    // If it was ended meanwhile, nothing would end a later call.
+    // If it was ended in the meantime, nothing would end a later call.
     if (this.#abort.signal.aborted) return;
     const opened = this.#backend.channel.stream(WATCH);
     if ('failure' in opened) return;
@@ -192,7 +192,7 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
     if (this.#owesProgress) opened.call.write(writeWatchProgress());
   }
 
-  /** Resumes at the cursor, after a wait. Throws if that is impossible for good. */
+  /** Resumes at the cursor, after a wait. Throws if that can never succeed. */
   async #reconnect(): Promise<undefined> {
     const waitMs = this.#isNew ? 0 : this.#backoff.failed({});
     if (waitMs > 0) await this.#backend.channel.wait(waitMs, this.#abort.signal);
@@ -217,7 +217,7 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
     return this.#head !== undefined && (clusterId !== this.#head.clusterId || term < this.#head.term);
   }
 
-  /** Whether etcd still has the last change that it delivered, unless that has been compacted. */
+  /** Whether etcd still has the last change that it delivered, or has compacted it. */
   async #isKnown(): Promise<boolean> {
     if (!this.#last) return true;
     const { key, revision, deleted } = this.#last;
@@ -232,7 +232,7 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
     return expired(`${this.#cursor.revision}`, `etcd was started with other data, now at ${revision}`);
   }
 
-  /** What is new in what came, if anything is. */
+  /** The new part of a message, if there is any. */
   #take(read: Read): ChangeBatch<T> | undefined {
     if ('ended' in read) return this.#lost(read.ended);
     const response = this.#backend.read(read.message, readWatch, this.#context.what);
@@ -251,7 +251,7 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
     return { changes: [], progress: `${response.header.revision}` };
   }
 
-  /** The call is over. Most of the time another one can go on. */
+  /** The call is over. Usually, another one can go on. */
   #lost(failure: Failure | undefined): undefined {
     this.#drop();
     if (failure === undefined || isPassing(failure) || !isRefusal(failure)) return;
@@ -273,15 +273,15 @@ export class EtcdChanges<T extends KubernetesObject> implements Changes<T> {
   }
 }
 
-/** Whether trying again will not help. Broken connections are reported in many ways. */
+/** Whether retrying will not help. Broken connections are reported in many ways. */
 function isRefusal({ code, error }: Failure): boolean {
   return error !== undefined || code === CODE.permissionDenied || code === CODE.unauthenticated || code === CODE.invalidArgument;
 }
 
-/** What etcd has under a key. Both are decoded when they are needed. */
+/** An entry of etcd. Key and value are decoded when they are needed. */
 export class EtcdEntry<T extends KubernetesObject> extends StoredEntry<T> {
   readonly kv: KeyValue;
-  /** Of the last one of a part: the newest change up to here. */
+  /** Only in the last entry of a part: the newest change up to here. */
   readonly newest: KnownChange | undefined;
 
   constructor(kv: KeyValue, newest?: KnownChange) {
@@ -303,7 +303,7 @@ export class EtcdEntry<T extends KubernetesObject> extends StoredEntry<T> {
   }
 }
 
-/** What etcd tells of a key. */
+/** A change from etcd. */
 class EtcdChange<T extends KubernetesObject> implements Change<T> {
   readonly type: Change<T>['type'];
   readonly #event: KeyEvent;
@@ -345,7 +345,7 @@ class EtcdChange<T extends KubernetesObject> implements Change<T> {
     return both(this.#now?.load?.(), this.#before?.load?.());
   }
 
-  /** There is one object for a key and a revision, whether a write or a watch has made it. */
+  /** There is one object for a key and a revision, whether it comes from a write or a watch. */
   #shared(kv: KeyValue, loaded: Entry<KubernetesObject> | undefined): T {
     const known = loaded ? undefined : this.#recent.find(kv);
     if (known !== undefined) return known as T;
@@ -356,15 +356,15 @@ class EtcdChange<T extends KubernetesObject> implements Change<T> {
 }
 
 /**
- * Where a watch of etcd is: which events have come, and from where to go on after a cut. Pure: responses in, new events out.
+ * The position of a watch of etcd: which events have come, and where to resume after a cut. Pure: responses in, new events out.
  *
  *     revision   5 5 | 6 | 7 7 7          what etcd has, with start 5
  *     responses  [5 5 6 7 ...][... 7 7]   the first is a fragment: more of its last revision may follow
  *     given out   5 5 6         7 7 7     a revision is given out as a whole: one can resume after its number
  *                          ^ cut here: go on at 7, and leave out the first event of 7, which has come
  *
- * The header of a response with events says what the member has, not what was sent, so it does not count. That of a response
- * without events, which is progress, says that everything up to it was sent.
+ * The header of a response with events says what the member has, not what was sent, so it is ignored. That of a response without
+ * events, which is progress, says that everything up to it was sent.
  *
  * Invariants
  * - Every event of a revision up to `revision` has been given out. Of the next one, the first events may be in `#partial`.
@@ -372,7 +372,7 @@ class EtcdChange<T extends KubernetesObject> implements Change<T> {
  */
 export class WatchCursor {
   #revision: bigint;
-  /** What has come of a revision that is not whole yet. */
+  /** The events so far of a revision that is not complete yet. */
   #partial: KeyEvent[] = [];
   /** How many of its events come again after a cut. */
   #again: number = 0;
@@ -386,13 +386,13 @@ export class WatchCursor {
     return this.#revision;
   }
 
-  /** Returns the revision to resume at: what comes next begins there. */
+  /** Returns the revision to resume at, where the next events begin. */
   resume(): bigint {
     this.#again = this.#partial.length;
     return this.#revision + 1n;
   }
 
-  /** Takes a response with events, and returns what is new, in whole revisions. */
+  /** Takes a response with events, and returns the new ones, in complete revisions. */
   events({ events, fragment }: Pick<WatchResponse, 'events' | 'fragment'>): KeyEvent[] {
     const whole: KeyEvent[] = [];
     for (const event of events) {
@@ -428,23 +428,23 @@ export class WatchCursor {
 const MAX_BYTES = 4_194_304;
 
 /**
- * Objects that were written or delivered a moment ago, by their revision. A write comes back in a watch, and what a watch has
- * delivered is what was there before the next change: neither has to be decoded a second time, and a cache shares the bytes of
- * the answer to the write.
+ * Objects that were just written or delivered, by revision. A write comes back in a watch, and the object that a watch has
+ * delivered is the previous one of the next change: neither has to be decoded again, and a cache shares the bytes of the answer
+ * to the write.
  *
  *     update ---> etcd ---> answer ---> object at 7 ----.
  *                  '------> watch: 7 { ... } -----------+---> the same object
  *
- * Nothing is taken on trust: the bytes must be those that etcd sends. Another etcd, or one that was started with other data, may
- * have something else at a revision.
+ * Bytes are compared with those that etcd sends: another etcd, or one that was started with other data, may have something else
+ * at a revision.
  */
 export class RecentObjects {
   readonly #objects: Map<bigint, object> = new Map();
-  /** What is being decoded. */
+  /** Values that are being decoded. */
   readonly #loading: Map<bigint, EtcdEntry<KubernetesObject>> = new Map();
   #bytes: number = 0;
 
-  /** Keeps an object whose bytes have been made, as long as there is room for it and for what comes after it. */
+  /** Keeps an encoded object, as long as there is room for it and for later ones. */
   add(revision: bigint, object: object): void {
     const bytes = encodedBytes(object);
     if (bytes === undefined || this.#objects.has(revision)) return;
@@ -463,7 +463,7 @@ export class RecentObjects {
     return object !== undefined && isEncodingOf(encoded(object), kv) ? object : undefined;
   }
 
-  /** The entry of a large value, whose object is known, or which is one for all that load it at the same time. */
+  /** The entry of a large value: with its object, if that is known, or one that all who load it at the same time share. */
   loading(kv: KeyValue): Entry<KubernetesObject> | undefined {
     const { modRevision, value } = kv;
     if (value.length <= LARGE_BYTES) return undefined;
@@ -483,7 +483,7 @@ export class RecentObjects {
   }
 }
 
-/** Whether these are the bytes that this value gets at its revision. */
+/** Whether these bytes are the encoding of this value at its revision. */
 function isEncodingOf(bytes: Uint8Array, { value, modRevision }: KeyValue): boolean {
   const { head, start } = spliceOf(value, `${modRevision}`);
   const { length } = start;

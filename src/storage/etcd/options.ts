@@ -24,11 +24,11 @@ export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObjec
   readonly endpoints: readonly string[];
   /** The prefix of all keys; default `/watchmux/`. A slash is added at the beginning and the end if it is missing. */
   readonly prefix?: string | undefined;
-  /** Only with a password. */
+  /** The user name; requires `password`. */
   readonly user?: string | undefined;
-  /** A function is called for each token, so that it can return another password later. */
+  /** The password, or a function, which is called for each new token, so that the password can change. */
   readonly password?: string | (() => string) | undefined;
-  /** Only for endpoints of `https:`. A function is called for each connection, so that it can return other certificates later. */
+  /** Only for `https:` endpoints. A function is called for each connection, so that certificates can change. */
   readonly tls?: EtcdTls | (() => EtcdTls) | undefined;
   /** The fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Scopes may have others. */
   readonly fields?: FieldFunctions<T> | undefined;
@@ -37,12 +37,12 @@ export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObjec
   /** How long connecting to one member may take, in milliseconds; default 3,000. */
   readonly connectTimeoutMs?: number | undefined;
   /**
-   * How long a member may be silent while watches are open before it is pinged, and then how long it may take to answer, in
-   * milliseconds; default 10,000, at least 5,000. Without watches, how long it may leave requests unanswered before its connection
-   * is not used any more.
+   * In milliseconds; default 10,000, at least 5,000. While watches are open: how long a member may be silent before it is pinged,
+   * and then how long it may take to answer. Otherwise: how long it may leave requests unanswered before its connection is
+   * abandoned.
    */
   readonly keepAliveMs?: number | undefined;
-  /** The longest response, in bytes; default 64 MiB. Lists are read in parts, so this limits one part, and the largest object. */
+  /** The longest response, in bytes; default 64 MiB. Lists are read in parts, so this limits a part, and the largest object. */
   readonly maxResponseBytes?: number | undefined;
   /** The largest number of objects that share a lease; default 1,000. */
   readonly maxLeaseObjects?: number | undefined;
@@ -51,8 +51,8 @@ export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObjec
   /** For the jitter of delays; default `Math.random`. */
   readonly random?: (() => number) | undefined;
   /**
-   * Called with what a function in `fields` throws, in which case the object is not selected; and with the reason why etcd has ended
-   * a watch that it refuses to this storage. Default: `console.error`, once per kind.
+   * Called with errors thrown by functions in `fields`, in which case the object is not selected, and with the reason why etcd
+   * ended a watch that it refuses to this storage. Default: `console.error`, once per kind.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -87,7 +87,7 @@ export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptio
   if (!Array.isArray(endpoints) || endpoints.length === 0) throw invalid('endpoints', endpoints, 'an array of http(s) URLs');
   const { user, password, tls = {} } = given;
   if ((user === undefined) !== (password === undefined)) throw invalid('user', user, 'a user together with a password');
-  // What they return now is checked now.
+  // What they return now is validated immediately.
   const certificates = toTls(typeof tls === 'function' ? tls() : tls);
   return {
     endpoints: endpoints.map(toEndpoint),
@@ -111,7 +111,7 @@ function toEndpoint(endpoint: string): string {
   try {
     url = new URL(endpoint);
   } catch {
-    // It is refused below.
+    // An invalid URL is refused below.
   }
   if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== '/') {
     throw invalid('endpoints', endpoint, 'http(s) URLs without a path, such as http://127.0.0.1:2379');

@@ -1,6 +1,6 @@
 /**
- * A journal in a file. It is only appended to, one frame for all writes that came while the frame before was on its way to the
- * disk; when it has become much larger than the state, it is replaced as a whole.
+ * A journal in a file. It is only appended to, with one frame for all writes that came while the previous frame was on its way to
+ * the disk; when it has become much larger than the state, it is replaced as a whole.
  *
  *     append ---> [ group ] ---> write, fdatasync ---> resolve        one at a time: #run
  *
@@ -9,13 +9,13 @@
  *     the new one   | snapshot at 10           | 11 12 13 | <--'      fsync, rename to FILE, fsync the directory
  *
  * Invariants
- * - A group is written when the one before is safe, so only the last frame of a file can be torn.
- * - FILE is whole at every moment: FILE.watchmux-new takes its place when all that FILE has is in it and on the disk.
+ * - A group is written once the previous one is safe, so only the last frame of a file can be torn.
+ * - FILE is complete at every moment: FILE.watchmux-new takes its place once it has everything that FILE has, on the disk.
  * - Only one process has FILE open, and nothing is touched before that is certain: see files.ts. Where there is no lock, another
- *   process that writes into FILE, or replaces it, is noticed before the next frame is written or FILE is replaced, and nothing
- *   is written after that. Of two that write at the same moment, the one that was overwritten answers nothing.
- * - After a failed write, nothing is written any more: nobody knows how much of the last frame is on the disk. A new file that
- *   cannot take FILE's place is dropped, and FILE stays in use.
+ *   process that writes to FILE, or replaces it, is noticed before the next frame is written or FILE is replaced, and nothing is
+ *   written after that. Of two that write at the same moment, the one that was overwritten confirms nothing.
+ * - After a failed write, nothing is written any more, as it is unknown how much of the last frame is on the disk. A new file
+ *   that cannot take FILE's place is dropped, and FILE stays in use.
  */
 
 import { type FileHandle, rm } from 'node:fs/promises';
@@ -46,19 +46,19 @@ import { HEAD_BYTES, type JournalRecord, type JournalSnapshot, linesOf, type Sto
 /** Options of a {@link FileJournal}. */
 interface FileJournalOptions {
   readonly file: string;
-  /** The file is replaced when it is larger than this, and than twice what it began with. */
+  /** The file is replaced when it is larger than this, and more than twice as large as its snapshot. */
   readonly minCompactBytes: number;
   /** Called if the end of the file was torn, and has been cut off. */
   readonly onTornTail?: ((tail: TornTail) => void) | undefined;
-  /** Called while the file is read: how much of it has been. */
+  /** Called while the file is read, with how much has been read. */
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
-  /** How many of the last writes are given out one by one; those before are part of the state. */
+  /** How many of the last writes are returned one by one; earlier ones are part of the state. */
   readonly history: LogLimits;
-  /** The time of the day in ms. */
+  /** The time of day in ms. */
   readonly now: () => number;
 }
 
-/** An open file, and what lets others open it. */
+/** An open file, and its lock. */
 interface Opened {
   readonly handle: FileHandle;
   readonly unlock: Unlock;
@@ -88,17 +88,17 @@ export class FileJournal implements StorageJournal {
   #handle: FileHandle;
   #loaded: Loaded | undefined;
   #size: number;
-  /** The head of the last frame of this process, and where it is. */
+  /** The header of this process's last frame, and where it is. */
   #last: { readonly head: Uint8Array; readonly at: number } = { head: new Uint8Array(), at: 0 };
-  /** What the file began with: its snapshot. */
+  /** The size of the snapshot with which the file began. */
   #began: number;
-  /** The last revision of this process that is safe. */
+  /** The last safe revision of this process. */
   #safe: number = 0;
   #snapshot: ((revision: number) => JournalSnapshot) | undefined;
   #group: Group | undefined;
   #running: Promise<void> | undefined;
   #compacting: Promise<void> | undefined;
-  /** A whole new file, which waits for its turn between two groups. */
+  /** A complete new file, which waits for its turn between two groups. */
   #next: NextFile | undefined;
   #failure: { readonly error: unknown } | undefined;
   #closed: boolean = false;
@@ -114,7 +114,7 @@ export class FileJournal implements StorageJournal {
   }
 
   /**
-   * Opens a file, or makes one. What is torn at its end is cut off.
+   * Opens a file, or creates one. A torn end is cut off.
    *
    * @throws {WatchError} INVALID_ARGUMENT if it is already open, INVALID_FRAME if it is damaged. What the file system throws is
    *   passed on.
@@ -166,7 +166,7 @@ export class FileJournal implements StorageJournal {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    // Each of these may start another one: after a switch come the groups of the meantime.
+    // Each of these may start another one: after a switch come the groups that arrived in the meantime.
     while (this.#running || this.#compacting) {
       await this.#compacting;
       await this.#running;
@@ -176,7 +176,7 @@ export class FileJournal implements StorageJournal {
       await this.#handle.close();
       await rm(newName(this.#options.file), { force: true });
     } finally {
-      // A failing disk may fail here as well. The file can be opened again once it is repaired.
+      // A failing disk may fail here, too. The file can be opened again once it is repaired.
       await this.#next?.unlock();
       await this.#unlockOpen();
       await this.#unlock();
@@ -213,7 +213,7 @@ export class FileJournal implements StorageJournal {
     this.#safe = last;
   }
 
-  /** Throws if another process has written into the file, even if as many bytes as this one and at the same place. */
+  /** Throws if another process has written to the file, even the same number of bytes at the same place. */
   async #check(): Promise<void> {
     const { head, at } = this.#last;
     const found = new Uint8Array(head.length);
@@ -221,7 +221,7 @@ export class FileJournal implements StorageJournal {
     if (size !== this.#size || nlink === 0 || found.some((byte, index) => byte !== head[index])) throw taken(this.#options.file);
   }
 
-  /** The part of the file that is safe at this moment. */
+  /** The part of the file that is currently safe. */
   readonly #old = (): OldFile => ({ handle: this.#handle, size: this.#size });
 
   /** Ends all writing. */
@@ -236,7 +236,7 @@ export class FileJournal implements StorageJournal {
     const { minCompactBytes } = this.#options;
     const isLarge = this.#size > Math.max(minCompactBytes, 2 * this.#began);
     if (!isLarge || this.#compacting || this.#closed || this.#failure || !this.#snapshot) return;
-    // Taken here, between two groups, it is the state that this file leads to.
+    // Taken here, between two groups, it is exactly the state in this file.
     const snapshot = this.#snapshot(this.#safe);
     const { file, now } = this.#options;
     this.#compacting = NextFile.write({ file, old: this.#old }, snapshot, now()).then(
@@ -253,7 +253,7 @@ export class FileJournal implements StorageJournal {
     );
   }
 
-  /** Puts the new file in the place of the old one while no group is being written. Never rejects. */
+  /** Replaces the old file with the new one while no group is being written. Never rejects. */
   async #switchAlone(): Promise<void> {
     await this.#switch().catch((error: unknown) => this.#fail(error));
     this.#running = undefined;
@@ -261,7 +261,7 @@ export class FileJournal implements StorageJournal {
   }
 
   async #switch(): Promise<void> {
-    // Anything that another process has written since the last group would be lost, and the file at the new path may be its own.
+    // Otherwise, what another process has written since the last group would be lost, and the new file may be its own.
     await this.#check();
     const next = this.#next as NextFile;
     this.#next = undefined;
@@ -295,18 +295,18 @@ export interface OpenMemoryStorageOptions<T extends KubernetesObject = Kubernete
    * or rewritten. Default 16 MiB.
    */
   readonly minCompactBytes?: number | undefined;
-  /** Called if the last write of the previous process was incomplete: it is lost, and was never answered. */
+  /** Called if the previous process's last write was incomplete: it is lost, but was never confirmed. */
   readonly onTornTail?: ((tail: TornTail) => void) | undefined;
-  /** Called while the file is read, about every 32 MiB. Default: nobody is told. */
+  /** Called while the file is read, about every 32 MiB. Default: not called. */
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
-  /** The time of day in ms, by which times to live continue across a restart. Default `Date.now`. */
+  /** The time of day in ms, so that times to live continue across a restart. Default `Date.now`. */
   readonly now?: (() => number) | undefined;
 }
 
 /**
- * Opens a {@link MemoryStorage} that keeps its writes in a file. A write is answered, and visible, when it is on the disk;
- * concurrent writes are written together. The process may die at any moment: every answered write is there when the file is
- * opened again. Versions from before can be resumed from, and those that follow are far greater: see `startRevision`.
+ * Opens a {@link MemoryStorage} that keeps its writes in a file. A write is confirmed, and visible, once it is on the disk;
+ * concurrent writes are written together. The process may die at any moment: every confirmed write is there when the file is
+ * opened again. Clients can resume from earlier versions; later ones are far greater: see `startRevision`.
  *
  * @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and if another process has the file open; INVALID_FRAME
  *   if the file is damaged. Errors of the file system are passed on.

@@ -1,4 +1,4 @@
-/** A journal's operations on files: finding and locking one, creating one, and writing the one that takes its place. */
+/** A journal's operations on files: finding and locking one, creating one, and writing the one that replaces it. */
 import { createHash } from 'node:crypto';
 import { type FileHandle, open, readlink, realpath, rename, rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -7,13 +7,13 @@ import { joined } from '../../decode/framing.ts';
 import { invalid, WatchError } from '../../watch/errors.ts';
 import { type JournalSnapshot, linesOf, titleLine, toFrame } from './records.ts';
 
-/** About how many bytes of a snapshot are in one frame. */
+/** About how many bytes of a snapshot go into one frame. */
 const FRAME_BYTES = 2 ** 20;
 
-/** The path of the file that will replace a file. Nobody else has files of such names. */
+/** The path of the file that will replace a file. No other files have such names. */
 export const newName = (file: string): string => `${file}.watchmux-new`;
 
-/** Makes that file, in the place of one that was left behind. Nobody else can read it: a server's objects may be secrets. */
+/** Creates that file, replacing one that was left behind. Only its owner can read it, as a server's objects may be secrets. */
 async function openNew(file: string): Promise<FileHandle> {
   await rm(newName(file), { force: true });
   return open(newName(file), 'wx+', 0o600);
@@ -46,12 +46,12 @@ export async function openOld(file: string): Promise<FileHandle | undefined> {
   });
   if (found.size > 0 && found.isFile()) return handle;
   await handle.close();
-  // A device has no size either, and a new file would take its place.
+  // A device has no size, either, and would be replaced by a file.
   if (!found.isFile()) throw invalid('file', file, 'the path of a file, or an unused path');
   return undefined;
 }
 
-/** Creates an empty journal file, as a whole or not at all. */
+/** Creates an empty journal file, completely or not at all. */
 export async function create(file: string): Promise<FileHandle> {
   const handle = await openNew(file);
   try {
@@ -66,7 +66,7 @@ export async function create(file: string): Promise<FileHandle> {
   }
 }
 
-/** Leaves no new file behind: on a full disk it would take the room that the old one needs. */
+/** Removes the new file: on a full disk, it would take the space that the old one needs. */
 async function abandon(handle: FileHandle, file: string): Promise<void> {
   await handle.close().catch(() => {});
   await rm(newName(file)).catch(() => {});
@@ -113,7 +113,7 @@ export async function syncDirectory(file: string): Promise<void> {
   }
 }
 
-/** Two processes would overwrite each other's records, and what is written to a file that has been replaced is lost. */
+/** Two processes would overwrite each other's records, and writes to a file that has been replaced are lost. */
 export function taken(file: string): WatchError {
   return new WatchError('INVALID_FRAME', `the journal ${file} was changed by another process: only one may have it open`);
 }
@@ -122,7 +122,7 @@ function isMissing(error: unknown): boolean {
   return (error as { code?: unknown }).code === 'ENOENT';
 }
 
-/** How much is copied at once. */
+/** How many bytes are copied at a time. */
 const COPY_BYTES = 2 ** 22;
 
 /** The file from which a new one is made. */
@@ -131,13 +131,13 @@ export interface OldFile {
   readonly size: number;
 }
 
-/** Where it is, and the part of it that is safe at this moment. */
+/** Its path, and the part of it that is currently safe. */
 interface Origin {
   readonly file: string;
   readonly old: () => OldFile;
 }
 
-/** A file that will take the place of a journal's: a snapshot, and what came after it, copied from the old one. */
+/** A file that will replace a journal's: a snapshot, and the later records, copied from the old one. */
 export class NextFile {
   readonly handle: FileHandle;
   /** To be called when it is closed. */
@@ -156,7 +156,7 @@ export class NextFile {
     this.#from = from;
   }
 
-  /** Writes a snapshot of the old file's current state, and what is appended there meanwhile. */
+  /** Writes a snapshot of the old file's current state, and whatever is appended there in the meantime. */
   static async write(origin: Origin, snapshot: JournalSnapshot, now: number): Promise<NextFile> {
     const { file, old } = origin;
     const { size, handle: before } = old();
@@ -168,7 +168,7 @@ export class NextFile {
       await handle.chmod((await before.stat()).mode & 0o777);
       const next = new NextFile({ handle, unlock }, origin, size);
       next.size = next.began = await writeSnapshot(handle, snapshot, now);
-      // What is left after this is little, and copied while no group is written.
+      // The little that is left after this is copied while no group is written.
       await next.#copy();
       await handle.datasync();
       return next;
@@ -179,7 +179,7 @@ export class NextFile {
     }
   }
 
-  /** Takes the old file's place. If it cannot, the old file is whole and stays in use, as if this one had never existed. */
+  /** Replaces the old file. If that fails, the old file is intact and stays in use, as if this one had never existed. */
   async takePlace(): Promise<boolean> {
     const { file } = this.#origin;
     try {
@@ -208,19 +208,19 @@ export class NextFile {
 }
 
 /**
- * Releases a lock. A process that has a journal open listens at a name that only one process can have, and that the system frees when the process
- * dies, for whatever reason. Such names are the abstract sockets of Linux, one set for each network namespace, and the named
- * pipes of Windows.
+ * Releases a lock. A process that has a journal open listens at a name that only one process can have, and that the system frees
+ * when the process dies, for whatever reason. On Linux, such a name is an abstract socket, in its network namespace; on Windows,
+ * a named pipe.
  *
- * There are two of them. One is made from the directory's identity in the system and the file's name, not from its path: in two
- * containers, one path may lead to different files, or two paths to one file. The other is made from the file's own identity, which
- * all of its hard links have. Where there are no such names there is no lock; a journal still notices another writer.
+ * There are two names. One is made from the directory's identity in the system and the file's name, not from its path: in two
+ * containers, one path may lead to different files, or two paths to one file. The other is made from the file's own identity,
+ * which all of its hard links share. Systems without such names have no lock; a journal still notices another writer.
  */
 export type Unlock = () => Promise<void>;
 
-/** As long as the name of a socket can be: older versions of Node fill a shorter one up, and newer ones do not. */
+/** The maximum length: older versions of Node pad a shorter name, and newer ones do not. */
 const NAME_BYTES = 108;
-/** Before libuv 1.46, all abstract sockets of Node had one and the same name. */
+/** Before libuv 1.46, all abstract sockets of Node had the same name. */
 const MIN_LIBUV = 46;
 
 /**
@@ -233,7 +233,7 @@ export async function lock(file: string): Promise<Unlock> {
   return take(`${dev}/${ino}/${basename(file)}`, file);
 }
 
-/** Locks an open file under all of its names, until another one takes its place. Throws as {@link lock} does. */
+/** Locks an open file under all of its names, until another one replaces it. Throws as {@link lock} does. */
 export async function lockOpen(handle: Pick<FileHandle, 'stat'>, file: string): Promise<Unlock> {
   const { dev, ino } = await handle.stat({ bigint: true });
   return take(`${dev}/${ino}`, file);
@@ -242,11 +242,11 @@ export async function lockOpen(handle: Pick<FileHandle, 'stat'>, file: string): 
 async function take(identity: string, file: string): Promise<Unlock> {
   const path = nameOf(identity);
   if (path === undefined) return async () => {};
-  // Nobody has business with this socket. If it can accept no more connections, neither the lock nor the process may fail.
+  // Nobody should connect to this socket. If it can accept no more connections, neither the lock nor the process may fail.
   const server = createServer((socket) => socket.destroy()).unref();
   const error: unknown = await new Promise((resolve) => {
     server.on('error', resolve);
-    // Otherwise, in a cluster's worker, the primary would listen, for all workers.
+    // Otherwise, in a cluster's worker, the primary would listen on behalf of all workers.
     server.listen({ path, exclusive: true }, () => resolve(undefined));
   }).catch((thrown: unknown) => thrown);
   if ((error as { code?: unknown } | undefined)?.code === 'EADDRINUSE') {

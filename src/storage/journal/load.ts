@@ -1,12 +1,12 @@
 /**
- * Reads a journal file from its beginning, in windows: a file may be larger than a buffer can be.
+ * Reads a journal file from its beginning, in windows, as a file may be larger than the largest buffer.
  *
- *     window ---> frames ---> lines ---> { title, state, writes } ---> a target: Contents, or whoever checks a file
+ *     window ---> frames ---> lines ---> { title, state, writes } ---> a target: Contents, or a check of the file
  *                                                                         |
  *     window ---> JSON <--- where it is in the file <---------------------'      one object after the other
  *
- * Until the end nobody knows which objects are left, so only their places are kept, not their bytes: what it takes to read a file
- * depends on how many objects and changes a storage will hold, not on the size of the file.
+ * Only at the end is it known which objects are left, so their places are kept, not their bytes: the memory it takes to read a
+ * file depends on how many objects and changes the storage will hold, not on the size of the file.
  */
 import { readSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
@@ -15,10 +15,10 @@ import type { LogLimits } from '../collection/change-log.ts';
 import { costOf } from '../memory/writer.ts';
 import { type Found, frameAt, type JournalRecord, Lines, type StorageJournal, type Title } from './records.ts';
 
-/** What was removed from a file with an incomplete end: the record that was being written when the process or machine died. */
+/** What was removed from the incomplete end of a file: the record that was being written when the process or machine died. */
 export interface TornTail {
   readonly file: string;
-  /** Where the file now ends, and how many bytes were removed after that. */
+  /** Where the file now ends, and how many bytes were removed there. */
   readonly offset: number;
   readonly bytes: number;
   /** The last revision in the file. */
@@ -31,9 +31,9 @@ export interface LoadProgress {
   readonly ofBytes: number;
 }
 
-/** What a file is. */
+/** The extent of a file. */
 export interface Scanned {
-  /** Where its last whole frame ends, and where its snapshot does. */
+  /** Where its last complete frame ends, and where its snapshot ends. */
   readonly size: number;
   readonly began: number;
   /** Its last revision. */
@@ -41,13 +41,13 @@ export interface Scanned {
   readonly torn: TornTail | undefined;
 }
 
-/** What is in a file. */
+/** The content of a file. */
 export type Loaded = Scanned & ReturnType<StorageJournal['restore']>;
 
-/** Gets what is in a file, as it is read. What it throws makes the file a damaged one. */
+/** Receives the content of a file as it is read. If it throws, the file counts as damaged. */
 export interface LoadTarget {
   title(title: Title): void;
-  /** A record of the snapshot, and where its JSON is in the file. Copy what is to be kept of it. */
+  /** A record of the snapshot, and where its JSON is in the file. Copy what you keep of it. */
   state(record: JournalRecord, at: number): void;
   /** A write after it. */
   write(record: JournalRecord, at: number): void;
@@ -62,7 +62,7 @@ interface LoadOptions {
 }
 
 const WINDOW_BYTES = 2 ** 25;
-/** Windows begin at a sector, so that what is found in them does not depend on where they begin. */
+/** Windows begin at a sector, so that their beginnings do not affect what is found in them. */
 const SECTOR = 512;
 
 /** @throws {WatchError} INVALID_FRAME if the file is damaged. */
@@ -76,7 +76,7 @@ export async function load(
   return { ...scanned, state: { revision, records: readAgain(handle.fd, state) }, writes: readAgain(handle.fd, writes) };
 }
 
-/** Shows what is in a file. Throws as {@link load} does. */
+/** Passes the content of a file to a target. Throws as {@link load} does. */
 export async function scan(handle: FileHandle, options: LoadOptions, target: LoadTarget): Promise<Scanned> {
   const { file, now, onProgress } = options;
   const { size: whole } = await handle.stat();
@@ -109,7 +109,7 @@ function read(reader: JournalReader, body: Uint8Array, { file, at }: { file: str
   }
 }
 
-/** The bytes from a place on: twice as many if that place has been read from before. */
+/** The bytes from a place on: twice as many if it has been read from before. */
 async function nextWindow(
   handle: FileHandle,
   { window, at, whole }: { window: { start: number; bytes: Uint8Array }; at: number; whole: number },
@@ -131,7 +131,7 @@ function damaged(file: string, at: number, why: string): WatchError {
   return new WatchError('INVALID_FRAME', `the journal ${file} is damaged at byte ${at}: ${why}. ${advice}`, { position: at });
 }
 
-/** Takes frames apart, and checks that nothing is missing between them. */
+/** Parses frames, and checks that nothing is missing between them. */
 class JournalReader {
   revision: number = 0;
   /** Where the snapshot ends. */
@@ -181,7 +181,7 @@ class JournalReader {
   }
 }
 
-/** A record without its JSON, and where in the file that is; a deletion has none. */
+/** A record without its JSON, and where that is in the file; a deletion has none. */
 interface Located {
   readonly revision: number;
   readonly key: string;
@@ -195,7 +195,7 @@ const located = ({ revision, key, ttlMs, json }: JournalRecord, at: number): Loc
   bytes: json?.byteLength,
 });
 
-/** What a storage will hold of a file: writes that exceed its history become part of the state. */
+/** What a storage will keep of a file: writes that exceed its history become part of the state. */
 class Contents implements LoadTarget {
   readonly #limits: LogLimits;
   readonly #state: Map<string, Located> = new Map();
@@ -252,10 +252,10 @@ class Contents implements LoadTarget {
   }
 }
 
-/** How much of a file is read at once for the second time. */
+/** How many bytes are read at a time in the second pass. */
 const AGAIN_BYTES = 2 ** 22;
 
-/** Reads the JSON of records, which are in the order of their places, each when it is its turn. */
+/** Reads the JSON of records, in the order of their places, one at a time. */
 function* readAgain(fd: number, records: readonly Located[]): Generator<JournalRecord, undefined> {
   let start = 0;
   let window = new Uint8Array(0);

@@ -1,6 +1,6 @@
 /**
- * The frames of a journal file, each one group of writes, written and fsynced before the next. So when a process or a machine
- * dies, at most the last frame is broken; a broken one with another after it is damage, and its content must not be guessed.
+ * The frames of a journal file. Each is one group of writes, written and fsynced before the next. So when a process or a machine
+ * dies, at most the last frame is broken; a broken one that another follows is damage, and its content must not be guessed.
  *
  *     | F5 57 4D 4A | length | checksum of body | checksum of these 12 bytes | body ... |
  *       no text in UTF-8 has the first byte, so no body looks like a frame
@@ -18,10 +18,10 @@ import * as zlib from 'node:zlib';
 /** The bytes before a body. */
 export const HEAD_BYTES = 16;
 const MARK = Uint8Array.of(0xf5, 0x57, 0x4d, 0x4a);
-/** What a disk writes at once. */
+/** The unit in which a disk writes. */
 const SECTOR = 512;
 
-/** A body with its head before it. */
+/** A body, preceded by its header. */
 export function toFrame(body: Uint8Array): Uint8Array {
   const frame = new Uint8Array(HEAD_BYTES + body.byteLength);
   const view = new DataView(frame.buffer);
@@ -33,7 +33,7 @@ export function toFrame(body: Uint8Array): Uint8Array {
   return frame;
 }
 
-/** A body and where it ends; or what is there instead. */
+/** A body and where it ends, or what was found instead. */
 export type Found = { readonly body: Uint8Array; readonly end: number } | 'end' | 'torn' | 'corrupt';
 
 /** What is at a place of a file. */
@@ -55,7 +55,7 @@ function hasHead(rest: Uint8Array, view: DataView): boolean {
   return MARK.every((byte, index) => rest[index] === byte) && crc32(rest.subarray(0, 12)) === view.getUint32(12);
 }
 
-/** Whether no head reached the disk at this place, and no frame follows. */
+/** Whether no header reached the disk at this place, and no frame follows. */
 function isUnwritten(file: Uint8Array, at: number): boolean {
   const rest = file.subarray(at);
   if (!isZero(rest.subarray(0, SECTOR - (at % SECTOR)))) return false;
@@ -67,7 +67,7 @@ function isUnwritten(file: Uint8Array, at: number): boolean {
   return true;
 }
 
-/** Whether the part of the stretch in one of its sectors is nothing but zeros. */
+/** Whether the range has a sector with nothing but zeros. */
 function hasEmptySector(file: Uint8Array, from: number, to: number): boolean {
   for (let start = from; start < to; ) {
     const end = Math.min(to, start - (start % SECTOR) + SECTOR);
@@ -93,7 +93,7 @@ export function crc32(bytes: Uint8Array): number {
   return native(bytes);
 }
 
-/** For versions of Node that have none. */
+/** For versions of Node without one. */
 export function slowCrc32(bytes: Uint8Array): number {
   let sum = 0xffffffff;
   for (let at = 0; at < bytes.byteLength; at++) sum = (sum >>> 8) ^ (TABLE[(sum ^ (bytes[at] as number)) & 0xff] as number);
@@ -102,28 +102,27 @@ export function slowCrc32(bytes: Uint8Array): number {
 
 /** One write. */
 export interface JournalRecord {
-  /** Each record has the next revision. Those of a snapshot have smaller ones, in any order. */
+  /** Consecutive, except in a snapshot, where the order is arbitrary. */
   readonly revision: number;
-  /** An empty one: nothing is written, but revisions go on from this one, which may be much greater than the one before. */
+  /** Empty: nothing is written, but revisions continue from this one, which may be much greater than the previous one. */
   readonly key: string;
-  /** The object's JSON in UTF-8, with its version; undefined: it was deleted. Do not write into it. */
+  /** The object's JSON in UTF-8, with its version; undefined if it was deleted. Do not modify it. */
   readonly json: Uint8Array | undefined;
-  /** Called before the JSON is read: makes that of a large object in pieces. Undefined, or no such method: that takes no time. */
+  /** Call it before you read the JSON: encodes a large object in pieces. Undefined, or no such method: nothing to await. */
   load?(): Promise<void> | undefined;
   /** The object expires after this long from now, in milliseconds. */
   readonly ttlMs?: number | undefined;
 }
 
-/** The state at a revision. The JSON of a record is made each time that it is read: read it when it is written, and once. */
+/** The state at a revision. Each access to a record's JSON encodes it again: read it once, when you write it. */
 export interface JournalSnapshot {
   readonly revision: number;
   readonly records: readonly JournalRecord[];
 }
 
 /**
- * Where a storage's writes go: the port that makes those of a `MemoryStorage` durable: a journal takes each of them, and says when it is safe. A write
- * that is not safe yet is not visible to anybody. `openMemoryStorage` has one in a file; others can be given as the option
- * `journal`.
+ * The port that makes the writes of a `MemoryStorage` durable: a journal takes each write, and says when it is safe. Until then,
+ * nobody can see the write. `openMemoryStorage` uses one in a file; pass another as the option `journal`.
  *
  *     write ---> append(record) ---> ... ---> the promise resolves ---> the write is visible, and answered
  *                `----- a group: all that came while the one before was on its way -----'
@@ -131,18 +130,17 @@ export interface JournalSnapshot {
 export interface StorageJournal {
   /**
    * Returns what it held when it was opened: a state, and the writes after it, which are read once. Called once, before anything
-   * else. To start over
-   * with a compact state, it may call `snapshot` for the state at the newest revision that it has reported as safe, at any time
-   * until a newer one is.
+   * else. To replace its content with a compact state, the journal may call `snapshot` with the newest revision that it has
+   * reported as safe, at any time until it reports a newer one.
    */
   restore(snapshot: (revision: number) => JournalSnapshot): {
     readonly state: { readonly revision: number; readonly records: Iterable<JournalRecord> };
     readonly writes: Iterable<JournalRecord>;
   };
   /**
-   * Appends a record. Resolves with the revision of the last record of its group when the whole group is safe; all records of a
-   * group get the same promise. Groups become safe in order. After a rejection, all later ones reject. A write that is rejected may
-   * have happened, unless the error is a `WatchError` with another code than TIMEOUT.
+   * Appends a record. Resolves with the revision of the last record of its group once the whole group is safe; all records of a
+   * group get the same promise. Groups become safe in order. After a rejection, all later ones reject. A rejected write may have
+   * happened, unless the error is a `WatchError` with a code other than TIMEOUT.
    */
   append(record: JournalRecord): Promise<number>;
   /** Makes everything appended safe, then releases all resources. */
@@ -166,17 +164,17 @@ export function titleLine({ revision, items }: Title): Uint8Array {
 }
 
 /**
- * Records as lines: one with the key, and one with the object's JSON as it is, so that an object's bytes are made once and read
- * back unchanged. JSON has no line breaks.
+ * Records as lines: one with the key, and one with the object's JSON as it is, so that an object is encoded once and read back
+ * unchanged. JSON has no line breaks.
  *
  *     {"r":8,"k":"orders/a"}              {"r":9,"k":"orders/a","d":true}        a deletion has no second line
  *     {"metadata":{"name":"a", ...
  *
  *     {"r":5000,"k":"","d":true}          another life begins: nothing was written, and nobody was given what lies between
  *
- * A file begins with the line of its snapshot, `{"journal":1,"r":7,"items":2}`, and so many records; what follows came after it.
+ * A file begins with the line of its snapshot, `{"journal":1,"r":7,"items":2}`, and that many records; later writes follow.
  *
- * The lines of a record. `now`: the time of the day in ms, from which its time to live becomes a deadline.
+ * The lines of a record. `now`: the time of day in ms, which turns its time to live into a deadline.
  */
 export function linesOf({ revision, key, json, ttlMs }: JournalRecord, now: number): Uint8Array[] {
   const line = {

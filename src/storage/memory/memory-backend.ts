@@ -1,4 +1,4 @@
-/** A `MemoryStorage` as a backend: for a cacher that follows it, and for whoever takes any backend. */
+/** A `MemoryStorage` as a backend, for a cacher that follows it, and for code that works with any backend. */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { atOnce } from '../../watch/fair-queue.ts';
@@ -99,7 +99,7 @@ export class MemoryBackend implements Backend {
   }
 }
 
-/** A watch of everything below a prefix. Its events are the changes of the log from one place on, which have the keys. */
+/** A watch of everything below a prefix. Its events are the log's changes from one place on, which have keys. */
 class MemoryChanges<T extends KubernetesObject> implements Changes<T> {
   readonly #writer: Writer;
   readonly #revision: string;

@@ -35,8 +35,8 @@ import { MemoryBackend } from './memory-backend.ts';
 import { type MemoryStorageOptions, settingsOf, Writer } from './writer.ts';
 
 /**
- * Makes what is to be kept, at once: an object is its caller's, who may change it in the next turn. Only a server that works for a
- * request leaves what it has read alone, so that is done in pieces.
+ * Makes the value to keep, immediately, because the caller owns the object and may change it in the next turn. Only for a
+ * server's request, which leaves alone what it has read, is this done in pieces.
  */
 function prepare<T extends KubernetesObject>(object: T, signal: AbortSignal | undefined, share?: Share): Soon<PreparedValue<T>> {
   const pace = requestPace(signal);
@@ -49,7 +49,7 @@ type MemoryScopeParts<T extends KubernetesObject> = Pick<ScopeParts<T>, 'prefix'
 
 /** The part of a `MemoryStorage` whose keys begin with a prefix. The whole is the part whose prefix is empty. */
 class MemoryScope<T extends KubernetesObject = KubernetesObject> extends CollectionScope<T> implements Storage<T> {
-  /** Objects of every type are in one collection: the code that writes under a prefix determines their type. */
+  /** One collection has objects of every type: the code that writes under a prefix determines their type. */
   protected readonly writer: Writer;
 
   constructor(writer: Writer, parts: MemoryScopeParts<T>) {
@@ -100,8 +100,8 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
       if (!head && !createIfMissing) throw await writer.sure(notFound(key));
       const unmet = unmetPrecondition(key, head, options);
       if (unmet) throw await writer.sure(unmet);
-      // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated. A large
-      // object is an exception: a copy, a change and a write of it would block everybody together.
+      // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated. Large
+      // objects are an exception: to copy, change and write one without a pause would block everybody.
       if (head && isLarge(head)) await terms.pace.heavy?.(signal as AbortSignal);
       const share = head && !isLarge(head) ? gentle.get(change)?.(head) : undefined;
       const copy = share ? head : head && inPieces(copying(head), terms);
@@ -185,7 +185,7 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
     const { fields } = checkOptions(options, ['fields']);
     const parts = this.parts as unknown as ScopeParts<U>;
     const whole = parts.prefix + checkPrefix(prefix);
-    // One of each prefix would be kept for ever, with its indexes: clients choose the namespaces that they ask for.
+    // A reader for each prefix would be kept for ever, with its indexes, and clients choose the namespaces that they ask for.
     const reader = fields ? parts.collection.readerOf(fields, whole) : parts.reader;
     return new MemoryScope<U>(this.writer, { watches: parts.watches, prefix: whole, reader });
   }
@@ -197,7 +197,7 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
   }
 }
 
-/** A part that a server serves: with its own watches, and its own end. */
+/** A part that a server serves: its watches are its own, and end with it. */
 class ServedMemoryScope<T extends KubernetesObject> extends MemoryScope<T> {
   readonly #part: Part<T>;
 
@@ -216,14 +216,14 @@ class ServedMemoryScope<T extends KubernetesObject> extends MemoryScope<T> {
   }
 }
 
-/** What a {@link MemoryStorage} holds at one moment. */
+/** The content of a {@link MemoryStorage} at one moment. */
 export interface MemoryStorageStats {
   /** The bytes of JSON of all objects. */
   readonly bytes: number;
   /** The number of changes that are kept, and their size in bytes. */
   readonly historyItems: number;
   readonly historyBytes: number;
-  /** The number of watches that have not ended. */
+  /** The number of open watches. */
   readonly watches: number;
 }
 
@@ -254,9 +254,9 @@ export class MemoryStorage<T extends KubernetesObject = KubernetesObject> extend
   }
 
   /**
-   * Drops the states before a version; default: before the newest. Watches and lists that need them get a 410.
+   * Drops the states before a version; default: before the newest. Watches and lists that need them get 410.
    *
-   * @throws {WatchError} REFUSED with code 400 for an invalid version, 410 for one that this storage cannot have given.
+   * @throws {WatchError} REFUSED with code 400 for an invalid version, 410 for one that this storage cannot have issued.
    */
   compact(version?: string): void {
     const parsed = parseVersion(version);

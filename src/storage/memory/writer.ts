@@ -1,13 +1,13 @@
 /**
- * What writes into the collection of a `MemoryStorage`: revisions and lives, the journal, limits, times to live.
+ * Writes into the collection of a `MemoryStorage`: revisions and lives, the journal, limits, times to live.
  *
  *     write ---> (journal, if there is one) ---> collection: state, log, views, watches
- *       '--- unsafe: what the journal has not confirmed ---^ in the order of revisions, a group at once
+ *       '--- unsafe: what the journal has not confirmed ---^ in the order of revisions, a group at a time
  *
- * The collection is what readers see, so a change comes there when it is safe: at once without a journal, and with one when its group
- * is on disk. Writes are decided by what was written last, whether it is safe or not; and an operation that depends on a write that is
- * not safe yet, such as a create that finds the key taken, waits for that before it answers: nobody ever learns of a write that could
- * still be lost.
+ * Readers see the collection, so a change enters it once it is safe: immediately without a journal, and with one when its group
+ * is on disk. Writes are decided by what was written last, safe or not; and an operation that depends on a write that is not safe
+ * yet, such as a create that finds the key taken, waits for it before it answers: nobody ever learns of a write that could still
+ * be lost.
  *
  *     revisions     1  2  3  4  5       9  10  11  12
  *                                       |       ^  `#revision: the newest write
@@ -15,8 +15,8 @@
  *         leaves out revisions (life.ts)'
  *
  * Invariants
- * - What is unsafe has the revisions after the collection's version, in order. Each revision is that of one write, or begins a life.
- * - Where revisions were left out is never forgotten: whoever reads this storage may keep older states than it does.
+ * - Unsafe writes have the revisions after the collection's version, in order. Each is that of one write, or begins a life.
+ * - Gaps between revisions are never forgotten: readers of this storage may keep older states than it does.
  */
 
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
@@ -50,12 +50,13 @@ import {
 } from '../values.ts';
 
 /**
- * The JSON of the last writes is kept, for the journal and for watches that are up to date. Later it is made again if it is asked
- * for, and kept from then on: most objects are written more often than they are listed, and in memory JSON takes as much as the object.
+ * The JSON of the last writes is kept, for the journal and for watches that are up to date. Later, it is made again when it is
+ * needed, and kept from then on: most objects are written more often than they are listed, and JSON takes as much memory as they
+ * do.
  */
 const MAX_RECENT_BYTES = 4 * 2 ** 20;
 
-/** A write that is not safe yet. Without an object: another life begins. */
+/** A write that is not safe yet. Without an object: a new life begins. */
 interface Unsafe {
   readonly revision: number;
   readonly step: Step<KubernetesObject> | undefined;
@@ -65,15 +66,15 @@ export class Writer implements ListSource<KubernetesObject> {
   readonly collection: Collection<KubernetesObject>;
   readonly settings: Settings;
   readonly watchGroups: WatchGroups<KubernetesObject>;
-  /** Those that were opened through the storage itself. */
+  /** The watches that were opened through the storage itself. */
   readonly watches: Watches<KubernetesObject>;
   readonly #expiry: Expiry;
   /** The revision of the newest write. */
   #revision: number;
-  /** In the order of revisions, and the last one of each key. */
+  /** Unsafe writes in the order of revisions, and the last one of each key. */
   #unsafe: Unsafe[] = [];
   readonly #unsafeByKey: Map<string, Step<KubernetesObject>> = new Map();
-  /** The bytes of their objects: a disk that hangs must not fill the memory. */
+  /** The bytes of their objects, which are limited so that a hanging disk does not fill the memory. */
   #unsafeBytes: number = 0;
   /** The revisions around each gap. There is one for each life that begins in here. */
   readonly #gaps: { readonly before: number; readonly after: number }[] = [];
@@ -83,7 +84,7 @@ export class Writer implements ListSource<KubernetesObject> {
   #recent: (KubernetesObject | undefined)[] = [];
   #recentFrom: number = 0;
   #recentBytes: number = 0;
-  /** The group of the newest write, and when it is visible. */
+  /** The group of the newest write. Resolves when it is visible. */
   #group: Promise<number> | undefined;
   #safe: Promise<void> | undefined;
   #broken: { readonly error: unknown } | undefined;
@@ -122,14 +123,14 @@ export class Writer implements ListSource<KubernetesObject> {
     if (!this.hasGiven(version)) throw foreign(version, this.collection.version);
   }
 
-  /** Whether anybody may have been given a version. Of those from before the first state nobody knows. */
+  /** Whether a version may have been issued. About those before the first state, nothing is known. */
   hasGiven(version: string): boolean {
     const revision = Number(version);
     if (revision > Number(this.collection.version)) return false;
     return !this.#gaps.some(({ before, after }) => before < revision && revision < after);
   }
 
-  /** The visible version of so many changes ago, or the oldest one that can be read. A life begins with one. */
+  /** The visible version of so many changes ago, or the oldest one that can be read. The beginning of a life counts as a change. */
   ago(changes: number): string {
     let revision = Number(this.collection.version);
     let left = changes;
@@ -141,14 +142,14 @@ export class Writer implements ListSource<KubernetesObject> {
     return `${Math.max(revision - left, Number(this.collection.log.base))}`;
   }
 
-  /** What is under a key as of the newest write, whether it is safe or not. */
+  /** The object under a key as of the newest write, safe or not. */
   head(key: string): KubernetesObject | undefined {
     const unsafe = this.#unsafeByKey.size > 0 ? this.#unsafeByKey.get(key) : undefined;
     if (!unsafe) return this.collection.get(key);
     return unsafe.isDeletion ? undefined : unsafe.object;
   }
 
-  /** Writes an object, or with undefined deletes what is there; returns what it is now, or was at last. */
+  /** Writes an object, or deletes it if that is undefined. Returns the new object, or the last state of the deleted one. */
   write(key: string, prepared: PreparedValue<KubernetesObject> | undefined, ttlSeconds: number = 0): KubernetesObject {
     const revision = this.#revision + 1;
     const head = this.head(key);
@@ -174,7 +175,7 @@ export class Writer implements ListSource<KubernetesObject> {
     return object;
   }
 
-  /** Lets the JSON go of what was written before the last few megabytes, or is not in the history any more. */
+  /** Drops the JSON of objects written before the last few megabytes, or no longer in the history. */
   #remember({ object, bytes }: Value<KubernetesObject>): void {
     const recent = this.#recent;
     recent.push(object);
@@ -208,23 +209,23 @@ export class Writer implements ListSource<KubernetesObject> {
   #checkWritable(): void {
     if (!this.#broken) return;
     const refusal = refused(500, 'InternalError', 'the journal has failed: nothing is written any more');
-    // Not in the text, which may go to strangers: they need not know where the file is.
+    // Not in the message, which may reach strangers: they need not know where the file is.
     refusal.cause = this.#broken.error;
     throw refusal;
   }
 
-  /** Resolves when everything that is written by now is safe, and visible; undefined if it is. */
+  /** Resolves when everything written so far is safe and visible; undefined if it already is. */
   safe(): Promise<void> | undefined {
     return this.#unsafe.length > 0 ? this.#safe : undefined;
   }
 
-  /** A refusal, once the writes behind it are safe: what could still be lost must not be revealed. */
+  /** Resolves with a refusal once the writes that it depends on are safe: one that may still be lost must not be revealed. */
   async sure<E>(refusal: E): Promise<E> {
     await this.safe()?.catch(() => this.#checkWritable());
     return refusal;
   }
 
-  /** What a caller's function says to the head of a key. What it throws is a refusal as well. */
+  /** The answer of a caller's function about the newest object of a key. An error that it throws is a refusal, too. */
   decided<R>(decide: () => R | Promise<R>): R | Promise<R> {
     const refused = async (error: unknown): Promise<never> => {
       throw await this.sure(error);
@@ -288,7 +289,7 @@ export class Writer implements ListSource<KubernetesObject> {
     else this.collection.moveTo(`${revision}`);
   }
 
-  /** Begins another life of what the journal held. Nobody sees its first revision before that is safe. */
+  /** Begins a new life of the journal's content. Its first revision is not visible until it is safe. */
   #beginLife(revision: number): void {
     if (revision <= this.#revision) return;
     this.#leap(revision);
@@ -300,10 +301,10 @@ export class Writer implements ListSource<KubernetesObject> {
     this.#revision = revision;
   }
 
-  /** The state to be written. An object becomes JSON when its record is read: all at once, a million would stop the process. */
+  /** The state to be written. An object is encoded when its record is read: a million in one go would block the process. */
   #snapshot(revision: number): JournalSnapshot {
     const state = this.collection.snapshot();
-    // The journal has confirmed them, and is the first to know.
+    // The journal has confirmed them, which is not visible yet.
     for (const { revision: written, step } of this.#unsafe) {
       if (written > revision || !step) continue;
       if (step.isDeletion) state.delete(step.key);
@@ -334,7 +335,7 @@ export class Writer implements ListSource<KubernetesObject> {
     this.#expiry.set(key, ttlMs);
   }
 
-  /** The JSON of a large object that is to be deleted, made in pieces: those who watch are sent a copy of it at another version. */
+  /** The JSON of a large object that will be deleted, made in pieces: watchers are sent a copy of it at another version. */
   json(head: KubernetesObject, signal?: AbortSignal): Soon<unknown> {
     return isLarge(head) && inPieces(encoding(head, true), { signal });
   }
@@ -349,14 +350,14 @@ export class Writer implements ListSource<KubernetesObject> {
       if (making) dropEncoded(head);
     };
     if (isPromise(making)) {
-      // The journal may be written anew meanwhile, and must not forget that it expires.
+      // The journal may be rewritten in the meantime, and must not lose its expiry.
       this.#expiry.set(key, 60_000);
       void making.then(expire);
     } else expire();
   }
 }
 
-/** An object that is kept, as a record. */
+/** A kept object as a record. */
 class KeptRecord implements JournalRecord {
   readonly key: string;
   readonly ttlMs: number | undefined;
@@ -400,27 +401,27 @@ function sizeOf(object: KubernetesObject | undefined): number {
 
 /** Options of a `MemoryStorage`. */
 export interface MemoryStorageOptions<T extends KubernetesObject = KubernetesObject> {
-  /** The number of past changes that are kept, so that watches can resume and lists can be read at a version; default 100,000. */
+  /** How many past changes are kept, so that watches can resume and lists can be read at a version; default 100,000. */
   readonly maxHistoryItems?: number | undefined;
   /** The size of the kept changes: the JSON of the states that they replaced, in bytes. Default 64 MiB. */
   readonly maxHistoryBytes?: number | undefined;
-  /** The greatest age of a kept change, in ms. Older ones are dropped at the next write, not by a timer. Default: no limit. */
+  /** The maximum age of a kept change, in ms. Older ones are dropped at the next write, not by a timer. Default: no limit. */
   readonly historyMs?: number | undefined;
   /** The largest size of an object's JSON, in bytes; a larger one is refused with 413. Default 3 MiB. */
   readonly maxObjectBytes?: number | undefined;
   /** The largest total size of all objects' JSON, in bytes; a write that would exceed it is refused with 429. Default 1 GiB. */
   readonly maxBytes?: number | undefined;
   /**
-   * The largest total size of the JSON that the journal has not confirmed yet, in bytes; a write that would exceed it is refused with
-   * 429, so that a disk that hangs does not fill the memory. Default 256 MiB.
+   * The largest total size of JSON that the journal has not confirmed yet, in bytes; a write that would exceed it is refused with
+   * 429, so that a hanging disk does not fill the memory. Default 256 MiB.
    */
   readonly maxUnconfirmedBytes?: number | undefined;
   /** The fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Scopes may have others. */
   readonly fields?: FieldFunctions<T> | undefined;
   /**
-   * The version before the first write. Default 1; with a journal, one that no other life of it has had: clients then get a 410
+   * The version before the first write. Default 1; with a journal, one that no other life of it has had, so that clients get 410
    * for a version from before it was restored from a copy. A server whose objects are only in memory should start above all
-   * versions from before a restart, for example at `Date.now() * 1_000`. If the journal is beyond it already, it has no effect.
+   * versions from before a restart, for example at `Date.now() * 1_000`. Ignored if the journal is already beyond it.
    */
   readonly startRevision?: number | undefined;
   /** Makes writes durable. Default: none; see `openMemoryStorage` for one in a file. */
@@ -428,8 +429,8 @@ export interface MemoryStorageOptions<T extends KubernetesObject = KubernetesObj
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
   /**
-   * Called with what a function in `fields` throws (the object is then not selected), and when the journal fails. What it throws is
-   * ignored. Default: `console.error`, once per kind.
+   * Called with errors thrown by functions in `fields` (the object is then not selected), and when the journal fails. What it
+   * throws is ignored. Default: `console.error`, once per kind.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -479,12 +480,12 @@ export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOpt
   };
 }
 
-/** What every change costs besides its bytes: itself, its place in the history, its events. Rounded. */
+/** The overhead of a change besides its bytes: itself, its place in the history, its events. Rounded. */
 const OVERHEAD_BYTES = 300;
 
 /**
- * What a change costs the history if the object before it has so many bytes: that is what the history keeps. A deletion shows that
- * object again, with its own version.
+ * What a change costs the history if the previous object, which the history keeps, has so many bytes. A deletion shows that
+ * object again, at another version.
  */
 export function costOf(key: string, { bytes, isDeletion }: { readonly bytes: number; readonly isDeletion: boolean }): number {
   return OVERHEAD_BYTES + 2 * key.length + (isDeletion ? 2 : 1) * bytes;
@@ -494,13 +495,13 @@ interface Deadline extends HeapNode {
   readonly key: string;
 }
 
-/** When which key is to be deleted. */
+/** When to delete which key. */
 export class Expiry {
   readonly #clock: Clock;
   readonly #table: Timetable<Deadline>;
   readonly #byKey: Map<string, Deadline> = new Map();
 
-  /** `expire` is called with a key that is due; its deadline is gone by then. */
+  /** `expire` is called with a key that is due, after its deadline has been removed. */
   constructor(clock: Clock, expire: (key: string) => void) {
     this.#clock = clock;
     this.#table = new Timetable(clock, ({ key }) => {
@@ -509,7 +510,7 @@ export class Expiry {
     });
   }
 
-  /** Number of deadlines. */
+  /** The number of deadlines. */
   get size(): number {
     return this.#byKey.size;
   }

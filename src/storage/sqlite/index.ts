@@ -1,4 +1,4 @@
-/** The entry point `watchmux/sqlite`: a storage whose objects are in a file of SQLite. For Node 22.13 and newer, without dependencies. */
+/** The entry point `watchmux/sqlite`: a storage in a SQLite file. For Node 22.13 and newer, without dependencies. */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
@@ -10,24 +10,24 @@ import { sqliteOf } from './sqlite-file.ts';
 /** Options of a {@link SqliteStorage}. */
 export interface SqliteStorageOptions<T extends KubernetesObject = KubernetesObject> {
   /**
-   * The path of the file. It is created if it does not exist, for its owner alone; its directory must exist, on a disk of this machine.
-   * Several processes may have it open.
+   * The path of the file. It is created if it does not exist, readable by its owner only; its directory must exist, on a local
+   * disk. Several processes may have it open.
    */
   readonly file: string;
   /**
-   * When a write is answered. `FULL`, which is the default: once the disk has it. `NORMAL`: once the operating system has it, so that it
-   * outlives the process, but not a loss of power.
+   * When a write is confirmed. `FULL`, the default: once it is on the disk. `NORMAL`: once the operating system has it, so that
+   * it survives a crash of the process, but not a loss of power.
    */
   readonly synchronous?: 'FULL' | 'NORMAL' | undefined;
-  /** How often watches look for what other processes have written, in ms; default 50. */
+  /** How often watches look for other processes' writes, in ms; default 50. */
   readonly pollMs?: number | undefined;
-  /** How long a request may wait for other processes that have the file locked, in ms; then it is refused with 429. Default 5,000. */
+  /** How long a request may wait for other processes' locks on the file, in ms; then it is refused with 429. Default 5,000. */
   readonly busyTimeoutMs?: number | undefined;
-  /** The number of past changes that are kept, so that watches can resume and lists can be read at a version; default 100,000. */
+  /** How many past changes are kept, so that watches can resume and lists can be read at a version; default 100,000. */
   readonly maxHistoryItems?: number | undefined;
   /** The size of the kept changes: the JSON of the states that they replaced, in bytes. Default 64 MiB. */
   readonly maxHistoryBytes?: number | undefined;
-  /** The greatest age of a kept change, in ms. Older ones are dropped at the next writes, not by a timer. Default: no limit. */
+  /** The maximum age of a kept change, in ms. Older ones are dropped at the next writes, not by a timer. Default: no limit. */
   readonly historyMs?: number | undefined;
   /** The largest size of an object's JSON, in bytes; a larger one is refused with 413. Default 3 MiB. */
   readonly maxObjectBytes?: number | undefined;
@@ -39,7 +39,7 @@ export interface SqliteStorageOptions<T extends KubernetesObject = KubernetesObj
   readonly now?: (() => number) | undefined;
   /** For the jitter of delays; default `Math.random`. */
   readonly random?: (() => number) | undefined;
-  /** Called with what a function in `fields` throws, in which case the object is not selected. Default: `console.error`, once per kind. */
+  /** Called with errors of functions in `fields`; the object is then not selected. Default: `console.error`, once per kind. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
@@ -60,8 +60,8 @@ const NAMES = [
 ] as const;
 
 /**
- * Versioned objects in a file of SQLite, which several processes of one machine may have open. See `Storage` for what a storage promises.
- * It needs `node:sqlite`, which Node has since 22.13, and opens the file when it is first used.
+ * Versioned objects in a SQLite file, which several processes on one machine may have open. See `Storage` for what a storage
+ * promises. It needs `node:sqlite`, which Node has since 22.13, and opens the file when it is first used.
  *
  *     const storage = new SqliteStorage({ file: 'orders.sqlite' });
  *     const orders = storage.scope<Order>('orders/');
@@ -69,7 +69,7 @@ const NAMES = [
  *     for await (const { type, object } of await orders.watch()) ...
  *     await storage.close();
  *
- * SQLite works in the thread that calls it: a write keeps it busy until the disk has it, together with all others that wait.
+ * SQLite runs in the calling thread: a write blocks the thread until it is on the disk, together with all other waiting writes.
  */
 export class SqliteStorage<T extends KubernetesObject = KubernetesObject> extends BackedStorage<T> {
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and if this runtime has no `node:sqlite`. */

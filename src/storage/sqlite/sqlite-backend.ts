@@ -1,15 +1,15 @@
 /**
- * SQLite as a backend: a file that several processes of one machine have open.
+ * SQLite as a backend: a file that several processes on one machine may have open.
  *
- *     txn --> queue --> one transaction for all that wait --> fsync --> answers, and wake those who follow
+ *     txn --> queue --> one transaction for all that wait --> fsync --> answers, and wakes followers
  *     get, range ----> a snapshot
- *     changesAfter --> the log, from a cursor on <---- woken by own writes at once, by those of others within `pollMs`
+ *     changesAfter --> the log, from a cursor on <---- woken by own writes immediately, by others' within `pollMs`
  *
- * SQLite works in this thread: each write takes as long as its disk. It never waits for a lock, though: what finds the file locked is
- * tried again after a while, until `busyTimeoutMs` are over.
+ * SQLite runs in this thread: each write takes as long as the disk does. It never blocks on a lock, though: an operation that
+ * finds the file locked is retried after a while, until `busyTimeoutMs` have passed.
  *
  * Invariants
- * - A revision is given within the transaction that stores it, so no two processes give the same one.
+ * - A revision is issued within the transaction that stores it, so no two processes issue the same one.
  * - The log has every change after `compacted`. A version is in `objects`, or in the log's row of the change that replaced it.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -64,18 +64,18 @@ export interface SqliteSettings {
   readonly random: () => number;
 }
 
-/** The most writes of one transaction, and the size from which it is long enough; and of all that wait. */
+/** The most writes of one transaction, the size at which it is closed, and the most bytes that may wait. */
 const MAX_WRITES = 500;
 const ENOUGH_WRITE_BYTES = 8_388_608;
 const MAX_QUEUED_BYTES = 67_108_864;
-/** What a change, or a write that waits, costs beside its key and its value. */
+/** The overhead of a change, or a waiting write, besides its key and value. */
 const ROW_BYTES = 100;
-/** How often it looks for what has expired in the hands of a process that has died. */
+/** How often it looks for objects that a process which has died should have expired. */
 const EXPIRY_MS = 10_000;
-/** How soon it tries again to expire something after a write that has failed, at first. */
+/** The first delay before it retries to expire something after a failed write. */
 const EXPIRY_RETRY_MS = 500;
 
-/** What is there at a revision: now, or what the first later change of a key replaced. */
+/** The state at a revision: the current object, or the one that the key's first later change replaced. */
 const NOW = 'SELECT key, value, revision FROM objects WHERE key >= ? AND key < ? ORDER BY key LIMIT ?';
 const PAST = `
   SELECT * FROM (
@@ -132,10 +132,10 @@ export class SqliteBackend implements Backend, SqliteReads {
       const wanted = Math.min(limit, Number.MAX_SAFE_INTEGER);
       const entries: Entry<T>[] = [];
       let [last, bytes, isAll] = [first, 0, true];
-      // Not numbered: Node 22.13 does not bind those by their order.
+      // Not numbered: Node 22.13 does not bind numbered parameters in order.
       const [end, most] = [endOf(prefix), wanted + 1];
       const values = isNow ? [first, end, most] : [first, end, at, most, first, end, at, at, most, most];
-      // One more than wanted tells whether there is more: of the past, no more is known.
+      // One more than wanted shows whether there is more; for a past state, nothing else is known.
       for (const row of this.sql(states).iterate(...values)) {
         isAll = entries.length < wanted && bytes < MAX_READ_BYTES;
         if (!isAll) break;
@@ -199,7 +199,7 @@ export class SqliteBackend implements Backend, SqliteReads {
     return this.snapshot({ what: 'read the log' }, (state) => `${this.sql(past).get(changes)?.revision ?? state.compacted}`);
   }
 
-  /** After a write that has failed, whether another one would. */
+  /** After a failed write, tries whether another one would fail. */
   async checkHealth(): Promise<void> {
     this.pending.check(undefined);
     if (this.#failure === undefined) return;
@@ -240,7 +240,7 @@ export class SqliteBackend implements Backend, SqliteReads {
     return statement;
   }
 
-  /** @throws {WatchError} 410 for a revision whose state is gone, or that was never given. */
+  /** @throws {WatchError} 410 for a revision whose state is gone, or that was never issued. */
   checked(version: string, state: State): number {
     const revision = Number(version);
     if (this.#isForeign(revision, state)) throw foreign(version, `${state.revision}`);
@@ -260,7 +260,7 @@ export class SqliteBackend implements Backend, SqliteReads {
     return row && new SqliteEntry<T>(row);
   }
 
-  /** Does something with the file, and again if another process has it locked. */
+  /** Does something with the file, and retries if another process has locked it. */
   async #run<R>({ what, signal }: RequestOptions & { readonly what: string }, work: (database: Database) => R): Promise<R> {
     const { clock, random, busyTimeoutMs } = this.settings;
     const deadlineMs = clock.now() + busyTimeoutMs;
@@ -295,14 +295,14 @@ export class SqliteBackend implements Backend, SqliteReads {
     }
   }
 
-  /** Writes what waits, and expires what is due, until nothing is left to write. */
+  /** Writes what waits, and deletes what has expired, until nothing is left to write. */
   async #flush(): Promise<void> {
     this.#isFlushing = true;
     let restMs = 0;
     do {
-      // What is asked for in this turn goes into the same transaction.
+      // Everything that is requested in this turn goes into the same transaction.
       await Promise.resolve();
-      // Before it opens the file, which may fail: then these are told.
+      // Taken before the file is opened: if that fails, these writes are rejected.
       let batch = this.#batch([]);
       try {
         const results = await this.#run({ what: 'write' }, () => {
@@ -316,7 +316,7 @@ export class SqliteBackend implements Backend, SqliteReads {
         for (const each of this.#followers) each.wake();
       } catch (error) {
         restMs = this.#expiryBackoff.failed({});
-        // That others write is not a failure.
+        // A lock of another process is not a failure.
         if (!isWatchError(error) || error.status?.code !== 429) this.#failure = error;
         for (const { reject } of batch) reject(error);
       }
@@ -325,7 +325,7 @@ export class SqliteBackend implements Backend, SqliteReads {
     if (this.#database) this.#schedule(restMs);
   }
 
-  /** What the next transaction writes: this, unless nobody wants it any more, and what has come since. */
+  /** What the next transaction writes: these, except aborted ones, and those that have come since. */
   #batch(before: readonly Queued[]): Queued[] {
     const batch = before.filter(({ write }) => !write.signal?.aborted);
     let size = batch.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -347,7 +347,7 @@ export class SqliteBackend implements Backend, SqliteReads {
     return { succeeded: true, revision: `${revision}`, object: put?.at(`${revision}`) };
   }
 
-  /** Looks for what others have written, as long as somebody follows. */
+  /** Looks for others' writes, as long as somebody follows. */
   #poll(): () => void {
     const { clock, pollMs } = this.settings;
     let cancel: () => void;
@@ -368,12 +368,12 @@ export class SqliteBackend implements Backend, SqliteReads {
       if (version === this.#dataVersion) return;
       this.#dataVersion = version;
     } catch {
-      // Whoever reads will be told what is wrong.
+      // Readers will get the error.
     }
     for (const each of this.#followers) each.wake();
   }
 
-  /** Waits for what expires next, and at least so long. */
+  /** Waits until the next object expires, and at least so long. */
   #schedule(restMs: number = 0): void {
     const { clock, now } = this.settings;
     this.#stopExpiry?.();
@@ -400,7 +400,7 @@ export class SqliteBackend implements Backend, SqliteReads {
   }
 }
 
-/** What a write has done: the revision that it got, or what is there instead. */
+/** The result of a write: its revision, or the current object that prevented it. */
 interface Written {
   readonly revision?: number;
   readonly current?: Row | undefined;
@@ -476,7 +476,7 @@ class Transaction {
   }
 }
 
-/** A disk that fails at that moment may have it, or not. */
+/** If the disk fails at that moment, the outcome is unknown. */
 function commit(database: Database): void {
   try {
     database.exec('COMMIT');

@@ -1,13 +1,13 @@
 /**
- * A file of SQLite, as `node:sqlite` opens it, and what is in it.
+ * A SQLite file, as `node:sqlite` opens it, and its content.
  *
- *     objects   key -> value, revision, deadline        what is there
- *     log       revision -> key, what it replaced       what was there: each version is stored once
- *     gaps      the revisions that no life has given    see life.ts
+ *     objects   key -> value, revision, deadline        the current state
+ *     log       revision -> key, what it replaced       the past: each version is stored once
+ *     gaps      the revisions that no life has issued   see life.ts
  *     state     the newest revision, and the oldest state that can still be read
  *
- * Whoever finds that nobody else has the file open begins another life of it: the file may be a copy. SQLite tells by letting it change
- * the journal mode. Two that open it at once may both begin one, which does no harm.
+ * A process that finds that no other has the file open begins a new life of it, as the file may be a copy. It finds out by
+ * changing the journal mode, which SQLite then allows. If two open it at the same time, both may begin one, which does no harm.
  */
 
 import { closeSync, openSync } from 'node:fs';
@@ -19,7 +19,7 @@ import { newLife } from '../life.ts';
 import { internalError, unavailable } from '../statuses.ts';
 import { both, StoredEntry } from '../stored-entry.ts';
 
-/** What SQLite takes and gives. Revisions are below 2^53. */
+/** The values that SQLite accepts and returns. Revisions are below 2^53. */
 export type Value = Uint8Array | number | null;
 export type Row = Readonly<Record<string, Value>>;
 
@@ -67,7 +67,7 @@ interface OpenOptions {
   readonly now: () => number;
 }
 
-/** Opens a file, which only its owner can read if it is new. Throws if another process is just opening it, too: see `isBusy`. */
+/** Opens a file. If it is new, only its owner can read it. Throws if another process is just opening it: see `isBusy`. */
 export function openDatabase({ file, synchronous, now }: OpenOptions): Database {
   const Sqlite = sqliteOf();
   create(file);
@@ -76,7 +76,7 @@ export function openDatabase({ file, synchronous, now }: OpenOptions): Database 
     database.exec(`PRAGMA busy_timeout = 0; PRAGMA synchronous = ${synchronous}`);
     const isNew = database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n === 0;
     const version = database.prepare('PRAGMA user_version').get()?.user_version;
-    if (!isNew && version !== 1) throw invalidFile(file, `a file of a SqliteStorage: the version of what is in it is ${version}`);
+    if (!isNew && version !== 1) throw invalidFile(file, `a file of a SqliteStorage: its format has version ${version}`);
     if (leavesWal(database)) {
       database.exec('BEGIN IMMEDIATE');
       beginLife(database, now());
@@ -92,7 +92,7 @@ export function openDatabase({ file, synchronous, now }: OpenOptions): Database 
   }
 }
 
-/** Never opens one that is there: to close it again would take away all locks that this process has on it. */
+/** Never opens an existing file: closing it again would release all locks that this process has on it. */
 function create(file: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600));
@@ -101,16 +101,16 @@ function create(file: string): void {
   }
 }
 
-/** Ends a transaction, unless none has begun or SQLite has ended it itself. Node tells which only since 22.16. */
+/** Ends a transaction, if one is open. Only since 22.16 does Node say whether SQLite has already ended it. */
 export function rollback(database: Database): void {
   try {
     database.exec('ROLLBACK');
   } catch {
-    // There is none.
+    // No transaction was open.
   }
 }
 
-/** Whether nobody else has the file open: then it is in another mode than WAL now. */
+/** Whether no other process has the file open: then it has left WAL mode now. */
 function leavesWal(database: Database): boolean {
   try {
     return (database.prepare('PRAGMA journal_mode = DELETE').get()?.journal_mode as unknown) === 'delete';
@@ -134,7 +134,7 @@ function beginLife(database: Database, nowMs: number): void {
   database.exec('DELETE FROM gaps WHERE first < (SELECT compacted FROM state)');
 }
 
-/** For the program that gave the file: a server's clients are told of a failure, and not of a path. */
+/** For the program that named the file: a server's clients learn of a failure, but not of a path. */
 function invalidFile(file: string, expected: string): WatchError {
   const message = `file: expected ${expected}; got ${file}`;
   const { status, cause } = internalError(message);
@@ -152,12 +152,12 @@ export function isDiskError(error: unknown): boolean {
   return codeOf(error) === 10;
 }
 
-/** The error of a request. What SQLite says of its file is for its owner. */
+/** The error of a request. SQLite's message about its file is for the operator. */
 export function toError(what: string, error: unknown): unknown {
   const code = codeOf(error);
   if (isWatchError(error) || code === undefined) return error;
   const text = `${what}: ${(error as Error).message}`;
-  // READONLY, IOERR, FULL, CANTOPEN: no write succeeds before somebody has seen to it.
+  // READONLY, IOERR, FULL, CANTOPEN: no write succeeds until somebody fixes it.
   return code === 8 || code === 10 || code === 13 || code === 14 ? unavailable(text) : internalError(text);
 }
 
@@ -166,7 +166,7 @@ function codeOf(error: unknown): number | undefined {
   return typeof errcode === 'number' ? errcode & 0xff : undefined;
 }
 
-/** The most that is read at once. */
+/** The most rows that are read at a time. */
 const MAX_ROWS = 500;
 export const MAX_READ_BYTES = 8_388_608;
 
@@ -177,13 +177,13 @@ const CHANGES = `
   FROM log AS change LEFT JOIN objects ON objects.key = change.key AND objects.revision = change.revision
   WHERE change.revision > ? AND change.key >= ? AND change.key < ? ORDER BY change.revision LIMIT ${MAX_ROWS}`;
 
-/** What changes with each write. */
+/** The row that changes with each write. */
 export interface State {
   readonly revision: number;
   readonly compacted: number;
 }
 
-/** What changes use of their backend. */
+/** The part of the backend that changes use. */
 export interface SqliteReads {
   snapshot<R>(context: RequestOptions & { readonly what: string }, read: (state: State) => R): Promise<R>;
   sql(text: string): Statement;
@@ -230,7 +230,7 @@ export class SqliteChanges<T extends KubernetesObject> implements Changes<T> {
     return undefined;
   }
 
-  /** Nothing comes by itself: `next` reads it. */
+  /** Nothing arrives by itself: `next` reads it. */
   poll(): undefined {}
 
   /** There may be something new. */
@@ -282,7 +282,7 @@ export class SqliteChanges<T extends KubernetesObject> implements Changes<T> {
   }
 }
 
-/** A row of the state. */
+/** A row of the current or a past state. */
 export class SqliteEntry<T extends KubernetesObject> extends StoredEntry<T> {
   readonly #row: Row;
 

@@ -1,6 +1,6 @@
 /**
- * gRPC's frames: a byte that says whether the message is compressed, four bytes of length, the message. Nothing is kept of a
- * message whose length exceeds the limit, and many small chunks are joined into few.
+ * gRPC's frames: a byte that says whether the message is compressed, four bytes of length, the message. A message that exceeds
+ * the limit is not kept, and many small chunks are joined into few.
  */
 
 import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
@@ -10,7 +10,7 @@ import { internalError, refused, unavailable } from '../../statuses.ts';
 
 const HEAD_BYTES = 5;
 
-/** A message with its head. */
+/** A message with its header. */
 export function toFrame(message: Uint8Array): Uint8Array {
   const frame = Buffer.allocUnsafe(HEAD_BYTES + message.length);
   frame[0] = 0;
@@ -24,14 +24,14 @@ export class FrameReader {
   readonly #maxBytes: number;
   #chunks: Uint8Array[] = [];
   #bytes: number = 0;
-  /** How many bytes the next frame has, once its head has come. */
+  /** How many bytes the next frame has, once its header has come. */
   #wanted: number = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
-  /** How many bytes wait for the rest of their frame, or to be read. */
+  /** How many bytes wait for the rest of their frame, or for a reader. */
   get pendingBytes(): number {
     return this.#bytes;
   }
@@ -42,9 +42,9 @@ export class FrameReader {
   }
 
   /**
-   * The next message, if all of it is there.
+   * The next message, if it is complete.
    *
-   * @throws {WatchError} FRAME_TOO_LARGE if it is longer than allowed, INVALID_FRAME if it is compressed, which nobody asked for.
+   * @throws {WatchError} FRAME_TOO_LARGE if it is longer than allowed, INVALID_FRAME if it is compressed, unrequested.
    */
   read(): Uint8Array | undefined {
     if (this.#wanted === 0 && !this.#readHead()) return undefined;
@@ -78,19 +78,19 @@ function tooLong(maxBytes: number): WatchError {
 const CANCEL = 8;
 /** NGHTTP2_REFUSED_STREAM: the server has not processed the request. */
 const REFUSED_STREAM = 7;
-/** Received bytes that wait to be read before the server is held back. HTTP/2's window adds to it. */
+/** How many received bytes may wait to be read before the server is held back, in addition to HTTP/2's window. */
 const HIGH_BYTES = 1_048_576;
 
-/** What a read gives: a message, or how the call has ended. A failure of undefined is the status OK. */
+/** The result of a read: a message, or how the call has ended. `undefined` as failure means the status OK. */
 export type Read = { readonly message: Uint8Array } | { readonly ended: Failure | undefined };
 
 /**
- * One call on an HTTP/2 connection: messages out, messages in, and how it ended. A unary call is one of one message each way.
+ * One call on an HTTP/2 connection: messages out, messages in, and how it ended. A unary call has one message each way.
  *
  *     write ---> [ HTTP/2 stream ] ---> chunks -> FrameReader -> read()
  *                                       '-- held back while more than a few messages wait to be read
  *
- * It ends once: by its status, by an error, or by `cancel`. After that nothing is pending and no listener does anything.
+ * It ends once: by its status, by an error, or by `cancel`. After that, nothing is pending, and no listener does anything.
  */
 export class CallStream {
   readonly #stream: ClientHttp2Stream;
@@ -99,7 +99,7 @@ export class CallStream {
   #headers: IncomingHttpHeaders | undefined;
   #trailers: IncomingHttpHeaders | undefined;
   #waiting: ((read: Read) => void) | undefined;
-  /** What waits for the one message of a unary call, and that message. */
+  /** Resolves a unary call; its message, once it has come. */
   #whole: ((outcome: Outcome) => void) | undefined;
   #first: Uint8Array | undefined;
   #ended: { readonly failure: Failure | undefined } | undefined;
@@ -129,12 +129,12 @@ export class CallStream {
     if (!this.ended) this.#stream.write(toFrame(message));
   }
 
-  /** The last message that goes out. */
+  /** Sends the last message. */
   end(message: Uint8Array): void {
     this.#stream.end(toFrame(message));
   }
 
-  /** Resolves with the one message of a unary call, if its status is OK. Used instead of reads. */
+  /** Resolves with the message of a unary call, if its status is OK. Used instead of reads. */
   whole(): Promise<Outcome> {
     return new Promise((resolve) => {
       this.#whole = resolve;
@@ -151,7 +151,7 @@ export class CallStream {
     });
   }
 
-  /** The next message or the end, if it is there. */
+  /** The next message or the end, if it has come. */
   poll(): Read | undefined {
     const message = this.#next();
     if (message) return { message };
@@ -168,7 +168,7 @@ export class CallStream {
     if (this.#ended?.failure?.error) return undefined;
     try {
       const message = this.#frames.read();
-      // However much waits, it may be less than one message: the rest of that must come.
+      // However much waits, it may be less than one message, whose rest must come.
       const needsMore = message === undefined || this.#frames.pendingBytes < HIGH_BYTES;
       if (needsMore && !this.ended && this.#stream.isPaused()) this.#stream.resume();
       return message;
@@ -179,7 +179,7 @@ export class CallStream {
     }
   }
 
-  /** Makes sure that a response that is not gRPC is not taken for messages. */
+  /** Refuses a response that is not gRPC, so that it is not read as messages. */
   #responded(headers: IncomingHttpHeaders): void {
     this.#headers = headers;
     const httpStatus = headers[':status'] as number | undefined;
@@ -191,7 +191,7 @@ export class CallStream {
     if (this.ended) return;
     this.#frames.push(chunk);
     if (this.#whole) {
-      // Whatever comes after the first message is dropped.
+      // Anything after the first message is dropped.
       for (let message = this.#next(); message; message = this.#next()) this.#first ??= message;
       return;
     }
@@ -201,7 +201,7 @@ export class CallStream {
       this.#waiting = undefined;
       waiting({ message });
     }
-    // Nobody is waiting, and there is something to read: the server may wait.
+    // Nobody is waiting, and there is enough to read: hold the server back.
     if (!this.ended && !this.#waiting && this.#frames.pendingBytes >= HIGH_BYTES) this.#stream.pause();
   }
 
@@ -230,7 +230,7 @@ export class CallStream {
     return this.#trailers?.[name] ?? this.#headers?.[name];
   }
 
-  /** What the server reports at the end of an answer. */
+  /** The status that the server reports at the end of an answer. */
   #status(): Failure | undefined {
     const status = this.#said('grpc-status');
     if (status === undefined) return this.#broken('the connection broke, or the answer ended, without a status');
@@ -239,13 +239,13 @@ export class CallStream {
   }
 
   #broken(message: string): Failure {
-    // A stream without an id was never on the wire.
+    // A stream without an id was never sent.
     const sent = this.#stream.id !== undefined && this.#stream.rstCode !== REFUSED_STREAM;
     return { code: CODE.unavailable, message, sent };
   }
 }
 
-/** gRPC encodes messages as URLs are encoded. */
+/** gRPC percent-encodes messages, as in URLs. */
 function toMessage(text: string | string[] | undefined): string {
   const message = String(text ?? '').slice(0, 1_000);
   try {
@@ -271,8 +271,8 @@ export const CODE = {
 } as const;
 
 /**
- * A request refused with one of these has not happened. Others, such as `unknown` and `cancelled`, may come when a write is under
- * way.
+ * A request that fails with one of these has not been executed. Others, such as `unknown` and `cancelled`, may come while a write
+ * is under way.
  */
 const NOT_DONE: ReadonlySet<number> = new Set([
   CODE.invalidArgument,
@@ -282,19 +282,19 @@ const NOT_DONE: ReadonlySet<number> = new Set([
   CODE.failedPrecondition,
   CODE.outOfRange,
   CODE.unimplemented,
-  // Of an etcd whose alarm says that it is damaged: it applies nothing.
+  // From an etcd whose alarm says that it is damaged: it applies nothing.
   CODE.dataLoss,
   CODE.unauthenticated,
 ]);
 
-/** A call that was not answered with what it asked for. */
+/** A call that failed. */
 export interface Failure {
   /** A gRPC code. A connection that breaks is `unavailable`. */
   readonly code: number;
   readonly message: string;
-  /** Whether etcd may have got the request, and may have done what it asks for. */
+  /** Whether etcd may have received the request, and may have executed it. */
   readonly sent: boolean;
-  /** The error to throw if the failure is not one of gRPC: an answer that cannot be read. */
+  /** The error to throw if gRPC itself did not fail, but the answer cannot be read. */
   readonly error?: WatchError | undefined;
 }
 
@@ -307,22 +307,22 @@ export function isPassing({ code, error, message }: Failure): boolean {
   return code === CODE.unavailable || code === CODE.deadlineExceeded || message.includes('too many requests');
 }
 
-/** Whether the request may have happened although it failed. An answer that cannot be read is not a refusal. */
+/** Whether the request may have been executed although it failed. An answer that cannot be read is not a refusal. */
 export function mayBeDone({ code, sent, error }: Failure): boolean {
   return sent && (error !== undefined || !NOT_DONE.has(code));
 }
 
-/** Whether the token of the user has expired, or was forgotten because it had, so that a new one helps. */
+/** Whether the user's token has expired, or etcd has forgotten it, so that a new one helps. */
 export function isStaleToken({ code, message }: Failure): boolean {
   return code === CODE.unauthenticated || /revision of auth store is old|user name is empty/.test(message);
 }
 
-/** Whether the past that was asked for has been compacted. */
+/** Whether the requested revision has been compacted. */
 export function isCompacted({ code, message }: Failure): boolean {
   return code === CODE.outOfRange && message.includes('compacted');
 }
 
-/** Whether a revision was asked for that has not come yet. */
+/** Whether the requested revision does not exist yet. */
 export function isFuture({ code, message }: Failure): boolean {
   return code === CODE.outOfRange && message.includes('future revision');
 }
@@ -335,15 +335,15 @@ export function toError(failure: Failure, { what, isWrite = false }: { what: str
   if (error?.status) return error;
   if (error) return new WatchError(error.code, `${what}: ${error.message}${maybe}`, { limit: error.limit, cause: error });
   const text = `${what}: ${message}`;
-  // A refusal would say that it has not happened.
+  // A refusal would say that it has not been executed.
   if (isPassing(failure) || isUnsure) return new WatchError('TIMEOUT', `${text}${maybe}`);
   if (isOurs(failure)) return unavailable(text);
-  // What is far too large for etcd is already refused by its transport.
+  // A request that is far too large is refused by etcd's transport.
   if (/request is too large|message larger than max/.test(message)) return refused(413, 'RequestEntityTooLarge', text);
   return internalError(text);
 }
 
-/** Whether etcd refuses this storage, and not what its caller wants: its user, or any write, because it is full. */
+/** Whether etcd refuses this storage, rather than the particular request: its user, or any write, because it is full. */
 function isOurs({ code, message }: Failure): boolean {
   if (code === CODE.permissionDenied || code === CODE.unauthenticated) return true;
   return /authentication failed|user name is empty|space exceeded|corrupt cluster/.test(message);

@@ -1,11 +1,11 @@
 /**
- * The members of one etcd as if they were one: requests go to one member until it fails, then to the next. A round of failures is
- * followed by a wait that grows, with jitter, until the time of the request is over.
+ * The members of one etcd as if they were one: requests go to one member until it fails, then to the next. After each round of
+ * failures, it waits, longer each time and with jitter, until the request has run out of time.
  *
- *     ask ---> member 1 --fails--> member 2 --fails--> wait ---> member 1 ...      until an answer, a refusal, or the time is over
+ *     ask ---> member 1 --fails--> member 2 --fails--> wait ---> member 1 ...      until an answer, a refusal, or the time is up
  *
  * A read may be repeated. A write is repeated only if the last attempt was never sent, or was refused because etcd is busy:
- * otherwise nobody knows whether it has happened.
+ * otherwise, its outcome is unknown.
  *
  * Before the first request on a session, its member's version is checked, and a token is obtained for the user, if there is one.
  */
@@ -32,7 +32,7 @@ export interface ChannelConfig extends ConnectionConfig {
 
 /** How a request may be made. */
 interface AskOptions {
-  /** Whether it changes something, so that it must not be made twice. */
+  /** Whether it changes something, and so must not be repeated. */
   readonly isWrite?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -55,7 +55,7 @@ export class Channel {
   readonly #checked: WeakSet<object> = new WeakSet();
   #current: number = 0;
   #token: string | undefined;
-  /** Ends waits between two attempts. */
+  /** End the waits between attempts. */
   readonly #waits: Set<() => void> = new Set();
   #closed: boolean = false;
 
@@ -64,12 +64,12 @@ export class Channel {
     this.#connections = config.endpoints.map((endpoint) => new Connection(endpoint, config));
   }
 
-  /** The delays after failures of members, for this channel and for callers that retry by themselves. */
+  /** The delays after failures of members, for this channel and for callers that do their own retries. */
   backoff(): Backoff {
     return new Backoff({ minMs: MIN_WAIT_MS, maxMs: MAX_WAIT_MS, factor: 2, random: this.#config.random });
   }
 
-  /** Makes a request until it is answered, or refused, or its time is over. Rejects only with the reason of its signal. */
+  /** Makes a request until it is answered or refused, or its time is up. Rejects only with the reason of its signal. */
   async ask(path: string, message: Uint8Array, options: AskOptions = {}): Promise<Outcome> {
     const { clock, requestTimeoutMs } = this.#config;
     const deadline = clock.now() + requestTimeoutMs;
@@ -89,7 +89,7 @@ export class Channel {
       if (this.#closed) return CLOSED;
       this.leave(connection);
       if (options.isWrite && mayBeDone(outcome.failure)) return outcome;
-      // The last attempt may have had no time; what failed before it says more.
+      // The last attempt may have had no time left; the failure before it says more.
       before = outcome.failure.code === CODE.deadlineExceeded && before ? before : outcome.failure;
       backoff ??= this.backoff();
       const waitMs = attempts % this.#connections.length === 0 ? backoff.failed({}) : 0;
@@ -98,7 +98,7 @@ export class Channel {
     }
   }
 
-  /** Opens a watch's call at the current member, which must have answered a request just before: see `../etcd-changes.ts`. */
+  /** Opens a watch's call at the current member, which must just have answered a request: see `../etcd-changes.ts`. */
   stream(path: string): { readonly call: CallStream; readonly leave: () => void } | { readonly failure: Failure } {
     if (this.#closed) return CLOSED;
     const connection = this.#connection;
@@ -110,7 +110,7 @@ export class Channel {
     return { call, leave: () => this.leave(connection) };
   }
 
-  /** Goes on with the next member, unless that has been done already. */
+  /** Switches to the next member, unless that has already been done. */
   leave(connection: Connection = this.#connection): void {
     if (connection === this.#connection) this.#current = (this.#current + 1) % this.#connections.length;
   }
@@ -120,7 +120,7 @@ export class Channel {
     this.#token = undefined;
   }
 
-  /** Waits between two attempts. Ends before its time when this is closed; rejects with the reason of the signal. */
+  /** Waits between two attempts. Ends early when this is closed; rejects with the reason of the signal. */
   async wait(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
     if (this.#closed) return;
     let end = (): void => {};
@@ -148,7 +148,7 @@ export class Channel {
     return this.#connections[this.#current] as Connection;
   }
 
-  /** Whether nothing has to be done before a request: the common case, without a user. */
+  /** Whether a request can be made right away: the common case, without a user. */
   #isPrepared({ session }: Connection): boolean {
     return this.#config.user === undefined && session !== undefined && this.#checked.has(session);
   }
@@ -174,7 +174,7 @@ export class Channel {
       return failure ? { failure } : ask(path, message);
     };
     const outcome = await attempt();
-    // If the token itself was refused, there is none that could be stale.
+    // If the request for a token was refused, there is no stale token.
     if (this.#config.user === undefined || asked === AUTHENTICATE) return outcome;
     if ('answer' in outcome || !isStaleToken(outcome.failure)) return outcome;
     // etcd has not processed the request, so it may be repeated, with a new token.
@@ -182,15 +182,13 @@ export class Channel {
     return attempt();
   }
 
-  /** A read leaves time for the other members. */
+  /** The timeout of an attempt. A read leaves time for the other members. */
   #timeout(deadline: number, isWrite: boolean | undefined): number {
     const leftMs = Math.max(Math.ceil(deadline - this.#config.clock.now()), 1);
     return isWrite ? leftMs : Math.ceil(leftMs / this.#connections.length);
   }
 
-  /**
-   * Does what a session needs before its first request. Returns the failure, if any: the request itself has not happened then.
-   */
+  /** Does what a session needs before its first request. Returns the failure, if any: then the request was not sent. */
   async #prepare(
     connection: Connection,
     ask: (path: string, body: Uint8Array) => Promise<Outcome>,
@@ -227,10 +225,10 @@ function tooOld(endpoint: string, version: string): Failure {
   return { code: CODE.invalidArgument, message, sent: false, error: internalError(message) };
 }
 
-/** The first release of each line whose answers to progress requests come after all events that are owed. */
+/** The first release of each line that answers a progress request only after all pending events. */
 const FIRST: Readonly<Record<string, number>> = { '3.4': 31, '3.5': 13 };
 
-/** Whether an etcd of this version may answer a progress request before events that are owed, so that a cache would lose them. */
+/** Whether an etcd of this version may answer a progress request before pending events, so that a cache would lose them. */
 export function isTooOld(version: string): boolean {
   const found = /^v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})/.exec(version);
   if (!found) return true;
@@ -257,28 +255,28 @@ interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How much a server may send of one call before it is read. */
+/** How much of one call a server may send before it is read. */
 const WINDOW_BYTES = 1_048_576;
 const SESSION_WINDOW_BYTES = 8_388_608;
-/** Node's own limit of what a session holds, in MB. The limits that count are ours. */
+/** Node's own limit for a session, in MB. Our own limits apply first. */
 const SESSION_MEMORY = 4_096;
 
-/** What is known of a session. */
+/** The use of a session. */
 interface Use {
   watches: number;
-  /** Watches among them. */
+  /** How many of its calls are watches. */
   calls: number;
-  /** When it was first asked something after its last answer. Infinity: it has answered. */
+  /** When it got its first request after its last answer. Infinity: none is unanswered. */
   askedMs: number;
 }
 
 export /**
- * One member of etcd, by HTTP/2: a session that is made when it is needed, and again after it broke. gRPC is little more than
+ * One member of etcd, over HTTP/2: a session that is opened when it is needed, and again after it broke. gRPC is little more than
  * HTTP/2 with five bytes before each message, so Node's own client will do, at half the cost of a gRPC library; see docs/etcd.md.
  *
- * Sessions with watches are pinged, including those that take no new calls: otherwise a paused member or a dead link would go
- * unnoticed. etcd ends sessions that are pinged more often than every five seconds, or without an open call: so a session without
- * watches is not pinged, but given up when it has left requests unanswered for as long.
+ * Sessions with watches are pinged, including those that take no new calls: otherwise, a paused member or a dead link would go
+ * unnoticed. etcd ends sessions that are pinged more often than every five seconds, or without an open call, so a session without
+ * watches is not pinged, but abandoned once it has left requests unanswered for that long.
  */
 class Connection {
   readonly endpoint: string;
@@ -287,7 +285,7 @@ class Connection {
   /** Open sessions, including those that take no new calls because etcd is about to end them. */
   readonly #open: Map<ClientHttp2Session, Use> = new Map();
   #cancelTimer: (() => void) | undefined;
-  /** Why the last call got no answer: the next one may only hear that its session has ended. */
+  /** Why the last call got no answer: the next one may only learn that its session has ended. */
   #why: string | undefined;
 
   constructor(endpoint: string, config: ConnectionConfig) {
@@ -318,14 +316,14 @@ class Connection {
     return outcome;
   }
 
-  /** Opens a call of many messages, which goes on until either side ends it. */
+  /** Opens a call with many messages, which lasts until either side ends it. */
   stream(path: string, headers: OutgoingHttpHeaders): CallStream | Failure {
     const opened = this.#begin(path, headers, true);
     if (!('code' in opened) && !this.#cancelTimer) this.#keepAlive();
     return opened;
   }
 
-  /** Ends the session and every call on it. The next call makes a new one. */
+  /** Ends the session and every call on it. The next call opens a new one. */
   close(): void {
     this.#session = undefined;
     this.#rest();
@@ -353,11 +351,11 @@ class Connection {
         // Without watches, nothing else would show that a session is dead.
         const isSilent = use.watches === 0 && clock.now() - use.askedMs >= keepAliveMs;
         if (this.#session === session) {
-          // A session has 2^30 numbers for its calls. The first call that gets none is its last.
+          // A session has 2^30 ids for its calls. The first call that gets none is its last.
           if (session.connecting || !(isSilent || stream.id === undefined)) return;
           this.#session = undefined;
         }
-        // It is not used again, and its other calls go on.
+        // It is not used again, but its other calls go on.
         if (use.calls === 0) session.destroy();
       };
       return new CallStream(stream, { maxBytes: maxResponseBytes, onEnd });

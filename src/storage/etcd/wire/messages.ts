@@ -1,10 +1,10 @@
 /**
- * The few kinds of protobuf fields that etcd's messages have: whole numbers and bytes, which also represent texts and messages.
+ * The two kinds of protobuf fields that etcd's messages have: integers, and bytes, which also represent strings and messages.
  *
  *     message = field*       field = varint(number << 3 | kind) value       kind 0: varint; kind 2: varint(length) bytes
  *
  * A message from the wire may be hostile: every read is checked against the end of its message, and lengths cause no allocations,
- * because reads return views. Fields that are not needed are skipped, as protobuf demands.
+ * because reads return views. Fields that are not needed are skipped, as protobuf requires.
  */
 import { WatchError } from '../../../watch/errors.ts';
 
@@ -23,7 +23,7 @@ export class ProtoWriter {
   #bytes: Uint8Array;
   #length: number = 0;
 
-  /** If the size of the message is known, it is written without being copied. */
+  /** If the size of the message is given, it is written without being copied. */
   constructor(sizeBytes: number = 64) {
     this.#bytes = Buffer.allocUnsafe(sizeBytes);
   }
@@ -46,7 +46,7 @@ export class ProtoWriter {
     return value === undefined || value.length === 0 ? this : this.message(field, value);
   }
 
-  /** Bytes that are written even if there are none: the presence of an empty message has a meaning. */
+  /** Bytes that are written even if there are none, as the presence of an empty message has a meaning. */
   message(field: number, value: Uint8Array): this {
     this.open(field, value.length);
     this.#reserve(value.length);
@@ -137,7 +137,7 @@ export class ProtoReader {
     const end = this.#endOfVarint();
     if (end - start <= SAFE_VARINT_BYTES) return BigInt(this.#varint());
     this.#at = end;
-    // In parts that fit in a number: a bigint for each byte would cost more than all the rest of a message.
+    // In parts that fit in a number: a bigint for each byte would cost more than the rest of a message.
     const [low, middle, high] = [this.#bits(start, start + 4), this.#bits(start + 4, start + 8), this.#bits(start + 8, end)];
     return BigInt.asIntN(64, (BigInt(high) << 56n) | (BigInt(middle) << 28n) | BigInt(low));
   }
@@ -146,7 +146,7 @@ export class ProtoReader {
     return this.int64() !== 0n;
   }
 
-  /** A view of the bytes of a field: of a text, of a message. */
+  /** A view of the bytes of a field, such as a string or a message. */
   bytes(): Uint8Array {
     this.#expect(BYTES);
     const length = this.#varint();
@@ -218,7 +218,7 @@ function broken(what: string): WatchError {
 
 /** The parts of etcd's messages that a storage needs. The numbers are those of etcd's `rpc.proto` and `kv.proto`. */
 
-/** What every answer begins with. */
+/** The header of every answer. */
 export interface Header {
   readonly clusterId: bigint;
   readonly revision: bigint;
@@ -242,7 +242,7 @@ interface KeyRange {
 export interface RangeRequest extends KeyRange {
   readonly limit?: number | undefined;
   readonly revision?: bigint | undefined;
-  /** Whether the member may answer on its own, from what it has. */
+  /** Whether the member may answer alone, from its own state. */
   readonly serializable?: boolean | undefined;
   readonly keysOnly?: boolean | undefined;
   readonly countOnly?: boolean | undefined;
@@ -252,11 +252,11 @@ export interface RangeResponse {
   readonly header: Header;
   readonly kvs: readonly KeyValue[];
   readonly more: boolean;
-  /** How many keys the range has, whatever the limit. */
+  /** How many keys the range has, regardless of the limit. */
   readonly count: number;
 }
 
-/** A write that happens only if the key's last revision is the expected one; 0 says that there must be nothing. */
+/** A write that happens only if the key's last revision is the expected one; 0: the key must not exist. */
 interface GuardedWrite {
   readonly key: Uint8Array;
   readonly expected: bigint;
@@ -267,7 +267,7 @@ interface GuardedWrite {
 export interface WriteResponse {
   readonly header: Header;
   readonly succeeded: boolean;
-  /** What is there, if the write has not happened. */
+  /** The current value, if the write has not happened. */
   readonly current: KeyValue | undefined;
 }
 
@@ -306,12 +306,12 @@ export function writeRange({ key, end, limit = 0, revision = 0n, serializable, k
 }
 
 /**
- * If the key's last revision is the expected one, the write; if not, a read of what is there. Every write is one of these, so it is
- * written in one go: sizes first, and the value is copied once.
+ * If the key's last revision is the expected one, the write; if not, a read of the current value. Every write is one of these, so
+ * it is encoded in one go: sizes first, and the value is copied once.
  */
 export function writeGuarded({ key, expected, put }: GuardedWrite): Uint8Array {
   const named = sizeOfBytes(key.length);
-  // A comparison with EQUAL, which is 0. The one member of a `oneof` is written even if it is 0, but etcd takes a missing one for 0.
+  // A comparison with EQUAL, which is 0. A `oneof`'s member is written even if 0, but etcd reads a missing one as 0.
   const guard = sizeOfInt64(MOD) + named + sizeOfInt64(expected);
   const inner = named + (put ? sizeOfValue(put.value) + sizeOfInt64(put.lease) : 0);
   const operation = sizeOfBytes(inner);
@@ -328,13 +328,13 @@ function sizeOfValue({ length }: Uint8Array): number {
   return length === 0 ? 0 : sizeOfBytes(length);
 }
 
-/** Asks for a watch whose responses are cut where they get too large. */
+/** Asks for a watch whose large responses are split. */
 export function writeWatchCreate({ key, end, startRevision, previous }: WatchCreate): Uint8Array {
   const create = new ProtoWriter().bytes(1, key).bytes(2, end).int64(3, startRevision);
   return new ProtoWriter().message(1, create.bool(4, true).bool(6, previous).bool(8, true).finish()).finish();
 }
 
-/** Asks for a response without events, after all that are owed. */
+/** Asks for a response without events, after all pending events. */
 export function writeWatchProgress(): Uint8Array {
   return new ProtoWriter().message(3, NOTHING).finish();
 }
@@ -445,7 +445,7 @@ export function readLease(bytes: Uint8Array): bigint {
   return id;
 }
 
-/** The faults that a member reports with its status: its alarms, such as `memberID:1 alarm:NOSPACE`, and that it has no leader. */
+/** The faults that a member reports with its status: its alarms, such as `memberID:1 alarm:NOSPACE`, or that it has no leader. */
 export function readFaults(bytes: Uint8Array): readonly string[] {
   const faults: string[] = [];
   for (const reader = new ProtoReader(bytes); reader.next(); ) {
@@ -455,7 +455,7 @@ export function readFaults(bytes: Uint8Array): readonly string[] {
   return faults;
 }
 
-/** One text of a message: the version in a status, the token of an authentication. */
+/** One string of a message: the version in a status, the token of an authentication. */
 export function readText(bytes: Uint8Array): string {
   let text = '';
   for (const reader = new ProtoReader(bytes); reader.next(); ) {
