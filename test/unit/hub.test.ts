@@ -330,7 +330,7 @@ describe('errors in user code', () => {
     const start = coreOf(hub).start({ resourceVersion: 'e.0' }) as Start;
     const filter = ({ object }: WatchEvent): boolean => (object === 1 ? throwing() : true);
     const sink = connect(hub, undefined, { start, options: { filter } });
-    expect([sink.ended, sink.objects]).toEqual(['failed', []]);
+    expect(sink).toMatchObject({ ended: 'failed', objects: [{ code: 500 }] });
   });
 
   test.each<[string, HubOptions, string | undefined]>([
