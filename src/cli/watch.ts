@@ -153,7 +153,9 @@ class ConnectionStory implements Codec<Printed> {
     if (!this.belongs(last) && this.answer?.status === 200) {
       // A server of something else, or a response that was cut off.
       const { unread } = this;
-      return unread === undefined ? 'the connection broke' : `the stream ended with a line that is not an event: ${excerpt(unread)}`;
+      return unread === undefined
+        ? 'the connection broke'
+        : `the stream ended with a line that is not an event: ${excerpt(unread)}`;
     }
     const why = isErrorEvent(last) ? last.object.message : JSON.stringify(last.object);
     return `the stream ended with an error: ${excerpt(why)}`;
