@@ -3,6 +3,7 @@ import { checkExpiry, expiryOf, identityOf, toDenied } from '../../bridge/hub/ad
 import type { CutReason } from '../../bridge/hub/connection.ts';
 import { type SharedTimer, TICKS, type TimerMember, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { refused } from '../../storage/statuses.ts';
+import { verdictOf } from '../../watch/abort.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { hasCode, REVOKED, toError } from '../api-status.ts';
 import type { Settings } from '../options.ts';
@@ -191,7 +192,7 @@ export class WatchClients implements TimerMember {
   /** Ends the watches of the chosen clients at once. Returns how many. */
   disconnect(which: (client: WatchClient) => boolean): number {
     this.disconnects++;
-    const chosen = [...this.#all].filter(({ client }) => which(client));
+    const chosen = [...this.#all].filter(({ client }) => verdictOf('which', which(client)));
     for (const watch of chosen) watch.end('cut');
     return chosen.length;
   }
