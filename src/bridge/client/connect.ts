@@ -202,7 +202,7 @@ function openLater(prepare: (attempt: Attempt) => Promise<() => Connection>, rec
 /** Throws if no connection can be made to this URL with these settings. Without a URL, its scheme is not known yet. */
 function check(url: URL | undefined, means: AttemptSettings): void {
   const { headers, token } = means;
-  const names: unknown[] = typeof headers === 'function' ? [headers] : [...new Headers(headers).keys()];
+  const names: unknown[] = typeof headers === 'function' ? [headers] : Object.keys({ ...withToken(headers) });
   // The message does not contain the token.
   if (token && typeof token !== 'function' && (!/^[!-~]+$/.test(token) || names.includes('authorization')))
     throw invalid('token', typeof token, 'visible ASCII, and no header authorization beside it');
