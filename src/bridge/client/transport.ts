@@ -124,7 +124,7 @@ export interface WebSocketOpening extends Opening {
 }
 
 /** Headers, in whatever form `fetch` takes them, with a token, if there is one. */
-export function withToken(headers: Opening['headers'], token?: string): Opening['headers'] {
+export function headersOf(headers: Opening['headers'], token?: string): Opening['headers'] {
   const fields = headers && Object.fromEntries(new Headers(headers));
   return token ? { ...fields, authorization: `Bearer ${token}` } : fields;
 }
