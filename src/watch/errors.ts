@@ -68,7 +68,7 @@ export function shownOf(value: unknown): string {
   try {
     if (typeof value === 'string') return JSON.stringify(value);
     const text = String(value);
-    if (!text.includes('[object ')) return text;
+    if (text && !text.includes('[object ')) return text;
     return `${(value as object).constructor.name} {${Object.keys(value as object).join(', ')}}`;
   } catch {
     return typeof value; // it cannot be converted to text

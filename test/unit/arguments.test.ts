@@ -27,6 +27,7 @@ describe('a value in a message', () => {
     ['nothing', undefined, 'undefined'],
     ['an array of numbers', [1, 2], '1,2'],
     ['an array of objects', [{}, {}], 'Array {0, 1}'],
+    ['an empty array', [], 'Array {}'],
     ['an empty object', {}, 'Object {}'],
     ['an object, by the names of its members', { authorization: 'Bearer secret', url: 1 }, 'Object {authorization, url}'],
     ['an instance', new Source(), 'Source {}'],
