@@ -250,7 +250,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
   /**
    * Immediately disconnects the clients of the watches that `which` selects, for example because their tokens have been revoked.
    * Returns how many. They come again, and only `authenticate` and `authorize`, which are then called again, can keep them out.
-   * Watches in the same process have no client.
+   * Watches in the same process have no client. Throws INVALID_ARGUMENT if `which` returns a promise.
    */
   disconnect(which: (client: WatchClient<I>) => boolean): number {
     return this.#api.watchClients.disconnect(which as (client: WatchClient) => boolean);

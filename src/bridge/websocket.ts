@@ -70,8 +70,8 @@ export interface WebSocketOptions<I = unknown, E extends WatchEvent = WatchEvent
 
 /**
  * Serves the hub to WebSocket clients of an HTTP server, at one path. Other upgrade listeners get all other requests, and never one
- * for this path, in whatever order they were added. If there are none, other upgrade requests are answered with 404. Returns a
- * function that detaches the hub.
+ * for this path, in whatever order they were added. If there are none, other upgrade requests are answered with 404. Of several hubs
+ * at one path, the one attached first serves it. Returns a function that detaches the hub.
  *
  * @throws {WatchError} INVALID_ARGUMENT for anything but a server or a hub, and for an invalid option.
  */

@@ -110,8 +110,7 @@ export class Given {
     const value = this.text(option);
     const seconds = /^\d+(\.\d+)?$/.test(String(value)) ? Number(value) : Number.NaN;
     // Node's timers are limited to 2^31 ms; a day is more than anyone waits.
-    if (!(seconds <= 86_400)) throw this.wrong(option, 'seconds, from 0 to 86400');
-    if (seconds < min) throw this.wrong(option, `seconds, from ${min} to 86400`);
+    if (!(seconds >= min && seconds <= 86_400)) throw this.wrong(option, `seconds, from ${min} to 86400`);
     // Only 0 becomes 0, which often means something special: no limit.
     return Math.max(Math.round(seconds * 1_000), seconds > 0 ? 1 : 0);
   }

@@ -50,7 +50,7 @@ export async function watch(command: WatchCommand, output: Output): Promise<numb
     if (output.gone) return 0;
   }
   if (output.gone) return 0;
-  const failure = story.told ?? (last?.type === 'ERROR' ? story.ending(last) : story.rest);
+  const failure = story.told ?? (last?.type === 'ERROR' ? story.ending(last) : undefined);
   if (failure === undefined) return 0;
   note(failure);
   return 1;
@@ -74,7 +74,7 @@ class ConnectionStory implements Codec<Printed> {
   private opened: boolean = false;
   private failure: Status | undefined = undefined;
   private answer: ServerAnswer | undefined = undefined;
-  /** The line that is not an event. If the client has not reported it, it is the last one. */
+  /** The line that is not an event. */
   private unread: string | undefined = undefined;
   private readonly target: URL;
 
@@ -83,7 +83,7 @@ class ConnectionStory implements Codec<Printed> {
   }
 
   readonly fetch: FetchLike = async (...asked) => {
-    this.answer = undefined;
+    this.answer = this.unread = undefined;
     const response = await request(...asked);
     const { status, headers } = response;
     this.answer = { status, type: headers.get('content-type') ?? undefined, location: headers.get('location') ?? undefined };
@@ -150,14 +150,15 @@ class ConnectionStory implements Codec<Printed> {
 
   /** Why the watch ended with an ERROR. */
   ending(last: Printed): string {
-    if (!this.belongs(last) && this.answer?.status === 200) return 'the connection broke';
+    if (!this.belongs(last) && this.answer?.status === 200) {
+      // A server of something else, or a response that was cut off.
+      const { unread } = this;
+      return unread === undefined
+        ? 'the connection broke'
+        : `the stream ended with a line that is not an event: ${excerpt(unread)}`;
+    }
     const why = isErrorEvent(last) ? last.object.message : JSON.stringify(last.object);
     return `the stream ended with an error: ${excerpt(why)}`;
-  }
-
-  /** What is wrong if a stream that ended regularly did not end in an event: it is not a watch, or was cut off. */
-  get rest(): string | undefined {
-    return this.unread === undefined ? undefined : `the stream ended with a line that is not an event: ${excerpt(this.unread)}`;
   }
 }
 

@@ -1,3 +1,5 @@
+import { invalid } from './errors.ts';
+
 /** The callbacks that wait for one signal, in the order in which they were added. */
 class Callbacks extends Set<(reason: unknown) => void> {
   handleEvent({ target }: Event): void {
@@ -40,6 +42,12 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
 /** Whether a user's function answers later. An immediate answer is used in the same turn, so nothing can come in between. */
 export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> & Promise<T> {
   return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
+}
+
+/** Returns what `name` has decided. Throws for a promise, which is truthy: an async filter would let its client see everything. */
+export function verdictOf(name: string, said: unknown): boolean {
+  if (isPromise(said)) throw invalid(name, said, 'a boolean, not a promise');
+  return Boolean(said);
 }
 
 /** Whether an error merely says that the work was told to end. */

@@ -54,8 +54,8 @@ export class WatchError extends Error {
 
 /** Whether `error` is a {@link WatchError}, with the given code if there is one. Works across copies of the package. */
 export function isWatchError(error: unknown, code?: WatchErrorCode): error is WatchError {
-  const { name, code: own } = (error ?? {}) as Partial<WatchError>;
-  return name === 'WatchError' && (code === undefined || own === code);
+  const thrown = error as Partial<WatchError> | undefined | null;
+  return thrown?.name === 'WatchError' && (code === undefined || thrown.code === code);
 }
 
 /** Creates an INVALID_ARGUMENT error that names the value and what was expected. */
@@ -68,7 +68,7 @@ export function shownOf(value: unknown): string {
   try {
     if (typeof value === 'string') return JSON.stringify(value);
     const text = String(value);
-    if (!text.includes('[object ')) return text;
+    if (text && !text.includes('[object ')) return text;
     return `${(value as object).constructor.name} {${Object.keys(value as object).join(', ')}}`;
   } catch {
     return typeof value; // it cannot be converted to text
@@ -132,14 +132,15 @@ export function oneOf<W extends string>(name: string, value: W, words: readonly 
 }
 
 /**
- * Returns `options`. Throws INVALID_ARGUMENT for anything but an object, and for an option that is not in `names`: a misspelt one
+ * Returns `options`. Throws INVALID_ARGUMENT for what cannot be options, and for an option that is not in `names`: a misspelt one
  * would otherwise mean the default. An option that is undefined counts as not given. Class instances may have other members, so
  * only plain objects are checked.
  */
 export function checkOptions<O extends object>(options: O, names: readonly (keyof O & string)[]): O {
-  if (!options || typeof options !== 'object') throw invalid('options', options, 'an object');
-  for (const name in options) {
-    if (names.includes(name) || options[name] === undefined || !Object.hasOwn(options, name) || !isPlain(options)) continue;
+  // A promise, a signal or a list would otherwise mean the defaults, such as no authentication.
+  if (!/Object|Module/.test({}.toString.call(options))) throw invalid('options', options, 'an object');
+  for (const name of Object.keys(options) as (keyof O & string)[]) {
+    if (names.includes(name) || options[name] === undefined || !isPlain(options)) continue;
     const nearest = names.reduce((one, other) => (distance(name, other) < distance(name, one) ? other : one));
     throw new WatchError('INVALID_ARGUMENT', `unknown option ${name.slice(0, 80)}: did you mean ${nearest}?`);
   }
@@ -156,12 +157,11 @@ export function isPlain(object: object): boolean {
 export function distance(from: string, to: string): number {
   let row = Array.from(`${to}.`, (_, at) => at);
   for (const letter of from.slice(0, 40)) {
-    let left = (row[0] as number) + 1;
+    let left = 0;
     row = row.map((above, at) => {
-      const diagonal = at && (row[at - 1] as number) + +(to[at - 1] !== letter);
-      left = at ? Math.min(above + 1, left + 1, diagonal) : left;
+      left = 1 + (at ? Math.min(above, left, (row[at - 1] as number) - +(to[at - 1] === letter)) : above);
       return left;
     });
   }
-  return row[to.length] as number;
+  return row.at(-1) as number;
 }

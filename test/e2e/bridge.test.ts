@@ -82,6 +82,26 @@ describe.each(TRANSPORTS)('%s', (name, connect) => {
     expect(client.events().at(-1)).toMatchObject({ type: 'ERROR', object: { code: 410 } });
   });
 
+  test('a client whose filter throws is told: the end of a response alone would pass for that of the stream', async () => {
+    const hub = new Hub({ onNotice: () => {} });
+    const filter = ({ object }: WatchEvent): boolean => {
+      if (object === 'bad') throw new Error('secret');
+      return true;
+    };
+    const options = { watchOptions: () => ({ filter }) };
+    const urls = [await serve(hub, options), ...(name === 'WebSocket' ? [] : [(await serveFetch(hub, options)).url])];
+    for (const url of urls) {
+      const client = await connect(url);
+      await until(() => hub.stats().clients.length === 1);
+      for (const object of ['good', 'bad', 'later']) await hub.publish(added(object));
+      await client.ended;
+      const status = { code: 500, message: 'this watch failed in the server', details: { retryAfterSeconds: 1 } };
+      expect(client.events()).toMatchObject([added('good'), { type: 'ERROR', object: status }]);
+      expect(client.events().at(-1)).not.toHaveProperty('resourceVersion');
+      expect(client.texts.join()).not.toContain('secret');
+    }
+  });
+
   test('a hub that is full, or shutting down, refuses with 503', async () => {
     const hub = new Hub({ maxClients: 1 });
     const url = await serve(hub);

@@ -107,6 +107,28 @@ describe('origins', () => {
     );
   });
 
+  test.each([
+    ...[
+      '*',
+      'http://good.example/',
+      'HTTP://good.example',
+      'https://good.example:443',
+      'https://*.good.example',
+      'good.example',
+      '',
+    ],
+    ...[/good/, 5, undefined],
+  ])('a list with %o is refused at once: no page has that origin, so it would admit nobody', (origin) => {
+    const refused = 'allowedOrigins: expected origins such as https://example.org, without a path, got ';
+    expect(() => setUp({ allowedOrigins: ['https://good.example', origin as string] })).toThrow(refused);
+  });
+
+  test('a list may have origins of apps, and that of pages without one', () => {
+    const allowedOrigins = ['http://[::1]:8080', 'capacitor://localhost', 'chrome-extension://abc', 'file://', 'null'];
+    const { admission } = setUp({ allowedOrigins });
+    for (const origin of allowedOrigins) expect(admission.allows(caller({ origin }))).toBe(true);
+  });
+
   test('the same host may connect', () => {
     expect(setUp().admission.admit(caller({ origin: 'https://here.example', host: 'here.example' }))).toHaveProperty(
       'reservation',
@@ -305,6 +327,16 @@ test('clientAddress says whose a connection is; one that throws lets nobody in',
   });
   expect(broken.admission.admit(caller())).toMatchObject({ code: 503 });
 });
+
+test.each([[['a']], [5], [Promise.resolve('a')]])(
+  'clientAddress that returns %o lets nobody in: what is no text cannot be counted',
+  (said) => {
+    const notices: unknown[] = [];
+    const hub = new Hub({ onNotice: (notice) => void notices.push(notice) });
+    expect(setUp({ clientAddress: () => said as never }, hub).admission.admit(caller())).toMatchObject({ code: 503 });
+    expect(notices).toMatchObject([{ error: { message: expect.stringMatching(/^clientAddress: expected a string, got /) } }]);
+  },
+);
 
 test('what a hook has thrown is in the notice, and in onError, and not in the answer', () => {
   const oops = new Error('the database is down');

@@ -151,6 +151,7 @@ describe.each(Object.entries(TRANSPORTS))('over %s', (name, enter) => {
     await made.create('later');
     await expect.poll(bob.said).toContain('later');
     expect(made.server.stats.watchers).toBe(1);
+    expect(() => made.server.disconnect((async () => false) as never)).toThrow('which: expected a boolean, not a promise');
     expect(made.server.disconnect(() => true)).toBe(1);
     expect(made.server.disconnect(() => true)).toBe(0);
   });

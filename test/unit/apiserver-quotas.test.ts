@@ -186,6 +186,18 @@ describe('a tenant', () => {
     expect(await write('ada')).toBe(201);
   });
 
+  test.each(['tenantOf', 'clientAddress'])(
+    'whom %s does not name by a text is not admitted: nothing would limit it',
+    async (hook) => {
+      for (const said of [7, ['a'], Promise.resolve('a')]) {
+        const errors: unknown[] = [];
+        const { ask } = open({ authenticate: () => 'ann', [hook]: () => said as never, onError: (error) => errors.push(error) });
+        expect((await ask().answer).status).toBe(503);
+        expect(errors).toMatchObject([{ message: expect.stringMatching(`^${hook}: expected a string, got `) }]);
+      }
+    },
+  );
+
   test('is nobody if the identity is no text and tenantOf does not say; what tenantOf throws admits nobody', async () => {
     const limits = { maxConcurrentRequestsPerTenant: 1, maxWritesPerSecondPerTenant: 1 };
     const objects = open({ ...limits, authenticate: (() => ({ name: 'ada' })) as never });

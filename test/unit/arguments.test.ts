@@ -5,7 +5,7 @@ import * as nodeStream from '../../src/adapters/node-stream.ts';
 import * as rx from '../../src/adapters/rxjs.ts';
 import { connect } from '../../src/bridge/client.ts';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
-import { createHttpHandler, Hub, toBookmark } from '../../src/bridge/http.ts';
+import { createConnectionHandler, createHttpHandler, Hub, toBookmark } from '../../src/bridge/http.ts';
 import { attachWebSocketServer, createUpgradeHandler } from '../../src/bridge/websocket.ts';
 import * as root from '../../src/index.ts';
 import { FakeWatcher, HistoryRecorder } from '../../src/testing/index.ts';
@@ -27,6 +27,7 @@ describe('a value in a message', () => {
     ['nothing', undefined, 'undefined'],
     ['an array of numbers', [1, 2], '1,2'],
     ['an array of objects', [{}, {}], 'Array {0, 1}'],
+    ['an empty array', [], 'Array {}'],
     ['an empty object', {}, 'Object {}'],
     ['an object, by the names of its members', { authorization: 'Bearer secret', url: 1 }, 'Object {authorization, url}'],
     ['an instance', new Source(), 'Source {}'],
@@ -77,6 +78,43 @@ test.each(TAKES_OPTIONS)('%s refuses an option that it does not know', (_name, c
 
 test('Hub.shutdown rejects with it', async () => {
   await expect(new Hub().shutdown(odd)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+});
+
+describe('what is no object with options, but would pass for one without any', () => {
+  const others: readonly (readonly [string, unknown])[] = [
+    ['a promise of them, whose await was forgotten', Promise.resolve({ authenticate: () => undefined })],
+    ['a signal', new AbortController().signal],
+    ['a list, which has a filter', []],
+    ['a map', new Map([['capacity', 1]])],
+  ];
+  test.each(others)('%s is refused', async (_name, value) => {
+    const refused = expect.objectContaining({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/^options: expected an object/),
+    });
+    const options = value as never;
+    expect(() => createHttpHandler(hub, options)).toThrow(refused);
+    expect(() => createFetchHandler(hub, options)).toThrow(refused);
+    expect(() => createUpgradeHandler(hub, options)).toThrow(refused);
+    expect(() => createConnectionHandler(hub, options)).toThrow(refused);
+    expect(() => new Hub(options)).toThrow(refused);
+    expect(() => connect('http://localhost', options)).toThrow(refused);
+    expect(() => new root.Broadcaster(options)).toThrow(refused);
+    expect(() => new root.Broadcaster().watch(options)).toThrow(refused);
+    await expect(new Hub().shutdown(options)).rejects.toEqual(refused);
+    expect(() => new root.Broadcaster().shutdown(options)).toThrow(refused);
+  });
+
+  test('a module, an object without a prototype, an instance and a proxy may have options', () => {
+    class Settings {
+      readonly capacity: number = 1;
+      readonly other: number = 2;
+    }
+    const bare = Object.assign(Object.create(null), { capacity: 1 });
+    const asModule = Object.assign(Object.create(null, { [Symbol.toStringTag]: { value: 'Module' } }), { capacity: 1 });
+    for (const options of [bare, asModule, new Settings(), new Proxy({ capacity: 1 }, {})])
+      expect(() => new root.Broadcaster(options)).not.toThrow();
+  });
 });
 
 describe('an argument of the wrong kind', () => {

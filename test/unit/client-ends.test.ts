@@ -211,16 +211,31 @@ describe('ends', () => {
     await expectOver();
   });
 
-  test('HTTP: a last line without a line end counts if it can be decoded, and is ignored otherwise', async () => {
-    for (const [text, expected] of [
-      ['{"type":"A","object":2}', [1, 2]],
-      ['{"type":"A","obj', [1]],
+  test('HTTP: a last line without a line end counts if it can be decoded; otherwise the response was cut off', async () => {
+    for (const [text, expected, state] of [
+      ['{"type":"A","object":2}', [1, 2], 'closed'],
+      ['{"type":"A","obj', [1], 'waiting'],
     ] as const) {
       const { network, accept, read, watch } = open('http', { reconnectOnEnd: false });
       await accept(event(1), text);
       network.link.end();
       expect(await read()).toEqual(expected);
-      expect(watch.state).toBe('closed');
+      expect(watch.state).toBe(state);
+      await watch.return();
+    }
+  });
+
+  test('HTTP: the answer of a server of something else is no complete stream, with or without a line end', async () => {
+    for (const [text, code] of [
+      ['{"items":[]}', 410],
+      ['{"items":[]}\n', 422],
+    ] as const) {
+      const { network, accept, watch, expectOver } = open('http');
+      await accept(text);
+      network.link.end();
+      const message = expect.stringContaining('no event: {"items":[]}');
+      expect((await watch.next()).value).toMatchObject({ type: 'ERROR', object: { code, message } });
+      await expectOver();
     }
   });
 

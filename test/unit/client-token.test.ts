@@ -88,6 +88,27 @@ test('a token beside a header of that name is refused, in whatever case that is'
   await expectOver();
 });
 
+test.each(['http', 'sse', 'ws'] as const)(
+  '%s: headers are sent in whatever form fetch takes them, with a token and without',
+  async (kind) => {
+    const forms = [{ 'x-a': 'b' }, new Headers({ 'x-a': 'b' }), new Map([['x-a', 'b']]), [['x-a', 'b']]] as unknown as Record<
+      string,
+      string
+    >[];
+    for (const form of forms) {
+      for (const headers of [form, () => form]) {
+        for (const token of [undefined, TOKEN]) {
+          const { network, watch } = open(kind, { headers, token });
+          await settle();
+          const authorization = token && `Bearer ${token}`;
+          expect(network.link.headers).toMatchObject({ 'x-a': 'b', ...(authorization && { authorization }) });
+          await watch.return();
+        }
+      }
+    }
+  },
+);
+
 test('other headers stay, and a redirect is not followed: the token is meant for this server', async () => {
   const asked: unknown[] = [];
   const fetch: ConnectOptions<Event>['fetch'] = async (_url, init) => {

@@ -146,6 +146,13 @@ describe('list', () => {
     await expect(failing.watch()).rejects.toThrow('no token');
   });
 
+  it('sends headers in whatever form fetch takes them', async () => {
+    answer = json(listOf());
+    const forms = [new Headers({ 'x-a': 'b' }), new Map([['x-a', 'b']]), [['x-a', 'b']]] as unknown as Record<string, string>[];
+    for (const form of forms) for (const headers of [form, () => form]) await source({ headers }).list();
+    expect(requests.map(({ headers }) => headers['x-a'])).toEqual(Array(6).fill('b'));
+  });
+
   it('reads a compressed list, and limits what it becomes', async () => {
     const body = gzipSync(JSON.stringify(listOf({ metadata: { name: 'x'.repeat(100_000) } })));
     answer = (response) => {

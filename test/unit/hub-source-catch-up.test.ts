@@ -105,7 +105,7 @@ describe('a client that is further behind than the hub remembers', () => {
     };
     const sink = await catchUp(all, 1, { options: { filter } });
     await publish(all, 10, 11);
-    expect([sink.objects, sink.ended]).toEqual([[2, 3], 'failed']);
+    expect(sink).toMatchObject({ objects: [2, 3, { code: 500 }], ended: 'failed' });
     expect(all.notices.at(-1)).toMatchObject({ type: 'close', reason: 'failed', error: failure });
   });
 

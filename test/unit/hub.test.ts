@@ -171,6 +171,7 @@ describe('limits', () => {
     ['replay', { replay: 1.5 }],
     ['maxClients', { maxClients: 0 }],
     ['epoch', { epoch: 'a.b' }],
+    ['epoch', { epoch: 5 as unknown as string }], // no version of it could be continued
     ['overflow', { overflow: 'explode' as 'wait' }],
   ])('an invalid %s throws', (_name, options) => {
     expect(() => new Hub(options)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
@@ -330,7 +331,7 @@ describe('errors in user code', () => {
     const start = coreOf(hub).start({ resourceVersion: 'e.0' }) as Start;
     const filter = ({ object }: WatchEvent): boolean => (object === 1 ? throwing() : true);
     const sink = connect(hub, undefined, { start, options: { filter } });
-    expect([sink.ended, sink.objects]).toEqual(['failed', []]);
+    expect(sink).toMatchObject({ ended: 'failed', objects: [{ code: 500 }] });
   });
 
   test.each<[string, HubOptions, string | undefined]>([
@@ -381,6 +382,13 @@ describe('disconnect', () => {
     await turn();
     expect([ann?.objects, bob?.objects]).toEqual([[], [1]]);
     expect(hub.stats().total).toMatchObject({ cut: 1, cuts: { disconnected: 1 } });
+  });
+
+  test('is refused if the choice is a promise, which is truthy: nobody is cut', () => {
+    const hub = new Hub();
+    const sinks = [connect(hub), connect(hub)];
+    expect(() => hub.disconnect((async () => false) as never)).toThrow('which: expected a boolean, not a promise');
+    expect(sinks.map(({ destroyed }) => destroyed)).toEqual([false, false]);
   });
 });
 

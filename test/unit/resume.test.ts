@@ -263,7 +263,7 @@ describe('a hub', () => {
     await hub.publish(added(4));
     await turn();
     expect([replayed.ended, live.ended, other.ended]).toEqual(['failed', 'failed', undefined]);
-    expect([replayed.objects, other.objects]).toEqual([[], [4]]);
+    expect([replayed.objects, live.objects, other.objects]).toMatchObject([[{ code: 500 }], [{ code: 500 }], [4]]);
     expect(hub.stats().total.cuts).toEqual({ failed: 2 });
   });
 });

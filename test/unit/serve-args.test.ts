@@ -151,7 +151,7 @@ describe('watchmux serve: arguments', () => {
     ],
     [['--log', 'xml'], '--log takes text or json, not "xml"'],
     [['--keep-alive', '0'], '--keep-alive takes seconds, from 1 to 86400, not "0"'],
-    [['--keep-alive', 'long'], '--keep-alive takes seconds'],
+    [['--keep-alive', 'long'], '--keep-alive takes seconds, from 1 to 86400, not "long"'],
     [['--drain', 'soon'], '--drain takes seconds'],
     [['--drain', '1', '--drain-delay', '2'], '--drain-delay is part of --drain, and cannot be longer'],
     [['--client-address', 'a:b'], '--client-address takes the name of a header'],

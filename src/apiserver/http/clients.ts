@@ -3,7 +3,8 @@ import { checkExpiry, expiryOf, identityOf, toDenied } from '../../bridge/hub/ad
 import type { CutReason } from '../../bridge/hub/connection.ts';
 import { type SharedTimer, TICKS, type TimerMember, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { refused } from '../../storage/statuses.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { verdictOf } from '../../watch/abort.ts';
+import { checkText, isWatchError } from '../../watch/errors.ts';
 import { hasCode, REVOKED, toError } from '../api-status.ts';
 import type { Settings } from '../options.ts';
 import { Deadline } from './deadline.ts';
@@ -18,15 +19,16 @@ export class Hooks {
 
   /** The address whose limits a request counts against: that of the connection, unless there is a `clientAddress` hook. */
   addressOf({ request, address }: WireRequest): string {
-    return this.asked(() => this.settings.clientAddress?.(request)) ?? address;
+    return this.asked(() => checkText('clientAddress', this.settings.clientAddress?.(request) ?? address));
   }
 
   /** The tenant whose limits apply to a client. Empty: none. */
   tenantOf(identity: unknown): string {
     const { tenantOf, authenticate } = this.settings;
     if (authenticate === undefined) return '';
-    const tenant = tenantOf === undefined ? identity : this.asked(() => tenantOf(identity));
-    return typeof tenant === 'string' ? tenant : '';
+    if (tenantOf === undefined) return typeof identity === 'string' ? identity : '';
+    // A number or a promise would be nobody's tenant, and have no limits.
+    return this.asked(() => checkText('tenantOf', tenantOf(identity) ?? ''));
   }
 
   /** The identity that `authenticate` returns. Throws 401 for one that has expired. */
@@ -192,7 +194,7 @@ export class WatchClients implements TimerMember {
   /** Ends the watches of the chosen clients at once. Returns how many. */
   disconnect(which: (client: WatchClient) => boolean): number {
     this.disconnects++;
-    const chosen = [...this.#all].filter(({ client }) => which(client));
+    const chosen = [...this.#all].filter(({ client }) => verdictOf('which', which(client)));
     for (const watch of chosen) watch.end('cut');
     return chosen.length;
   }

@@ -14,7 +14,7 @@ import {
 } from './client-options.ts';
 import { LOST } from './machine.ts';
 import { type FetchLike, openStream } from './stream.ts';
-import { type Connection, messageOf, type Receiver, toUrl, type WebSocketConstructor, withToken } from './transport.ts';
+import { type Connection, headersOf, messageOf, type Receiver, toUrl, type WebSocketConstructor } from './transport.ts';
 import { Client, type ClientEvent } from './watch.ts';
 import { checkWebSocket, openWebSocket } from './websocket.ts';
 
@@ -150,7 +150,7 @@ function toOpener(url: PerAttempt<string | URL>, means: AttemptSettings): Open {
       const opening = { ...means, url: to, headers: head, token: secret };
       return socket
         ? openWebSocket({ ...opening, WebSocket: means.WebSocket as WebSocketConstructor }, receiver)
-        : openStream({ ...opening, headers: withToken(head, secret), sse: transport === 'sse' }, receiver);
+        : openStream({ ...opening, headers: headersOf(head, secret), sse: transport === 'sse' }, receiver);
     };
     if (target && typeof headers !== 'function' && typeof token !== 'function') return begin(new URL(target), headers, token);
     return openLater(async (attempt) => {
@@ -202,7 +202,7 @@ function openLater(prepare: (attempt: Attempt) => Promise<() => Connection>, rec
 /** Throws if no connection can be made to this URL with these settings. Without a URL, its scheme is not known yet. */
 function check(url: URL | undefined, means: AttemptSettings): void {
   const { headers, token } = means;
-  const names: unknown[] = typeof headers === 'function' ? [headers] : [...new Headers(headers).keys()];
+  const names: unknown[] = typeof headers === 'function' ? [headers] : Object.keys({ ...headersOf(headers) });
   // The message does not contain the token.
   if (token && typeof token !== 'function' && (!/^[!-~]+$/.test(token) || names.includes('authorization')))
     throw invalid('token', typeof token, 'visible ASCII, and no header authorization beside it');

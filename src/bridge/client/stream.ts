@@ -85,9 +85,9 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     }
     // Even if the connection has already ended: the aborted signal then releases the body, because a custom `fetch` may not.
     const broken = await body?.pipeTo(new WritableStream({ write }), { signal }).catch(lost);
-    // A frame cut off by the end of the stream, or of the connection, counts only if it can be decoded.
-    await feed().catch(() => {});
-    over(broken ?? end());
+    // What is left without a line end is an event if it can be decoded. Otherwise the connection was lost, however it has ended.
+    const cut = await feed().catch(lost);
+    over(broken ?? cut ?? end());
   };
 
   run().catch((error) => over(lost(error)));

@@ -85,9 +85,8 @@ export function toStatusIn(body: string): Status | undefined {
 
 /** Reads a `Retry-After`: seconds or a date. A date is compared with that of the response, because the clocks may differ. */
 export function toHintMs(retryAfter: string, date: string | null | undefined): number {
-  const seconds = Number(retryAfter);
-  if (!Number.isNaN(seconds)) return seconds * 1_000;
-  return toTime(retryAfter) - (toTime(date ?? '') || Date.now());
+  const hintMs = +retryAfter * 1_000;
+  return Number.isNaN(hintMs) ? toTime(retryAfter) - (toTime(date ?? '') || Date.now()) : hintMs;
 }
 
 /** Reads one of the three forms of a date in HTTP, of which that of asctime() does not name its zone. */
@@ -124,9 +123,10 @@ export interface WebSocketOpening extends Opening {
   readonly WebSocket: WebSocketConstructor;
 }
 
-/** Headers with a token, if there is one. */
-export function withToken(headers: Opening['headers'], token: string | undefined): Opening['headers'] {
-  return token ? { ...headers, authorization: `Bearer ${token}` } : headers;
+/** Headers, in whatever form `fetch` takes them, with a token, if there is one. */
+export function headersOf(headers: Opening['headers'], token?: string): Opening['headers'] {
+  const fields = headers && Object.fromEntries(new Headers(headers));
+  return token ? { ...fields, authorization: `Bearer ${token}` } : fields;
 }
 
 /** The subprotocols that carry a token. The server accepts the first one. */

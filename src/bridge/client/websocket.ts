@@ -4,6 +4,7 @@ import {
   BROKEN,
   type Connection,
   type ConnectionEnd,
+  headersOf,
   listen,
   MAX_REFUSAL_CHARS,
   type Receiver,
@@ -11,7 +12,6 @@ import {
   toRefusal,
   type WebSocketConstructor,
   type WebSocketOpening,
-  withToken,
 } from './transport.ts';
 
 /** The response that refused an upgrade, as ws passes it. */
@@ -41,7 +41,7 @@ export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Co
   const { url, token, maxFrameChars, WebSocket } = opening;
   const withHeaders = takesHeaders(WebSocket);
   // A character takes at most four bytes.
-  const options = { headers: withToken(opening.headers, token), maxPayload: 4 * maxFrameChars };
+  const options = { headers: headersOf(opening.headers, token), maxPayload: 4 * maxFrameChars };
   // Bun's own constructor takes options in place of the protocols. Unlike that of ws, it has no `on`.
   const protocols = withHeaders ? [] : toProtocols(token);
   const socket = new WebSocket(url.href, withHeaders && !WebSocket.prototype.on ? (options as never) : protocols, options);

@@ -1,6 +1,7 @@
 import type { WatchOptions } from '../../broadcast/broadcaster.ts';
 import { POLICIES } from '../../broadcast/policies.ts';
 import { concerns, toTopics } from '../../broadcast/topics.ts';
+import { verdictOf } from '../../watch/abort.ts';
 import { sleep } from '../../watch/clock.ts';
 import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
 import { emptyWatch } from '../../watch/pull-watch.ts';
@@ -9,7 +10,7 @@ import type { Envelope } from '../events/envelope.ts';
 import { ConnectionSlots, Reservation } from './admission/connection-slots.ts';
 import { LEAVING, NOT_READY, unavailable } from './admission/refusals.ts';
 import type { ClientInfo, Sink } from './connection.ts';
-import { COMPLETE, HubLog, Lifetime, permitted, type Start, verdictOf } from './hub-log.ts';
+import { COMPLETE, HubLog, Lifetime, permitted, type Start } from './hub-log.ts';
 import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
 import { HubSession, type ReadableWatch, type SessionWatch } from './hub-session.ts';
 import { Publisher } from './publisher.ts';
@@ -275,7 +276,7 @@ export class HubCore {
   }
 
   private judge(filter: (event: WatchEvent) => boolean): (event: WatchEvent) => boolean {
-    return (event) => this.lifetime.isFailure(event) || verdictOf(filter(event));
+    return (event) => this.lifetime.isFailure(event) || verdictOf('filter', filter(event));
   }
 
   /** A filter for objects of a snapshot, which have not been routed by topic. */

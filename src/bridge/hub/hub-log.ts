@@ -4,7 +4,7 @@ import { objectKey } from '../../broadcast/fold.ts';
 import type { Mux } from '../../broadcast/mux.ts';
 import { concerns, EVERY_TOPIC, type Routing } from '../../broadcast/topics.ts';
 import type { View } from '../../broadcast/view.ts';
-import { invalid, wholeNumber } from '../../watch/errors.ts';
+import { wholeNumber } from '../../watch/errors.ts';
 import { type ErrorEvent, type Status, toStatus, type WatchEvent } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { type Ending, toVersion } from '../protocol.ts';
@@ -175,12 +175,6 @@ export function permitted(
   } catch (error) {
     return { missed: [], thrown: { error } };
   }
-}
-
-/** Returns the result of a filter. Throws for a promise, which is truthy: an async filter would let its client see everything. */
-export function verdictOf(said: unknown): boolean {
-  if (typeof (said as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return Boolean(said);
-  throw invalid('filter', said, 'a boolean, not a promise');
 }
 
 /** Returns the key by which events fold. An event without a name folds with no other: its key is its position. */

@@ -1,6 +1,6 @@
 import { toOverflow } from '../../broadcast/broadcaster.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, checkText, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import type { MissingAdded, ObjectOf, WatchEvent } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import type { Telemetry } from '../../watch/telemetry.ts';
@@ -275,7 +275,8 @@ const HUB_OPTIONS = [...Object.keys(COUNTS), ...HOOKS, ...Object.keys(OTHERS)] a
 /** Fills in defaults. Throws INVALID_ARGUMENT for an invalid option. */
 export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSettings<E> {
   const { epoch, overflow = 'disconnect', source } = checkOptions(options, HUB_OPTIONS);
-  if (epoch !== undefined && !EPOCH.test(epoch)) throw invalid('epoch', epoch, '1 to 64 letters, digits, - or _');
+  if (epoch !== undefined && !EPOCH.test(checkText('epoch', epoch)))
+    throw invalid('epoch', epoch, '1 to 64 letters, digits, - or _');
   const counts = {} as Record<CountedOption, number>;
   for (const [name, [fallback, min]] of Object.entries(COUNTS) as [CountedOption, readonly [number, number]][]) {
     counts[name] = wholeNumber(name, options[name] ?? fallback, min);

@@ -24,7 +24,7 @@
  * - After `over`, no promise of the session is pending, its watch has been returned, and the sink is no longer called.
  */
 
-import { isErrorEvent, toExpired, type WatchEvent } from '../../watch/event.ts';
+import { isErrorEvent, type Status, toExpired, toStatus, type WatchEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { bookmarkOf, Envelope, toResumable } from '../events/envelope.ts';
 import type { Slices } from '../events/forms.ts';
@@ -33,6 +33,14 @@ import type { Cleanup, ClientInfo, ClientStats, CutReason, Served, Sink } from '
 import { clean } from './connection.ts';
 
 const NOTHING: readonly WatchEvent[] = [];
+
+/** What a client is told whose watch has failed: the end of a response alone would pass for that of the stream. It may come back. */
+const FAILED: Status = toStatus({
+  code: 500,
+  reason: 'InternalError',
+  message: 'this watch failed in the server',
+  details: { retryAfterSeconds: 1 },
+});
 
 /** One client of a hub. Created by the hub. */
 export class HubSession implements Served {
@@ -75,6 +83,8 @@ export class HubSession implements Served {
   /** The client asked for BOOKMARKs, so one precedes an end by timeout or age, or because the server is going away. */
   bookmarks: boolean = false;
   private lost: number = 0;
+  /** The ERROR that is still to be sent before the end. */
+  private failure: Status | undefined = undefined;
   /** The version of the head when the session was stopped. Later events are not for this client. */
   private lastVersion: string = '';
   /** How the hub has said to end. The last BOOKMARK and the transport report the same delay. */
@@ -195,12 +205,13 @@ export class HubSession implements Served {
 
   /**
    * Ends the session regularly, after the events that are queued now. Only the first call counts, and its version covers what
-   * was queued.
+   * was queued. `failure` is the ERROR that is sent before an end as failed.
    */
-  stop(how: Ending, error?: unknown): void {
+  stop(how: Ending, error?: unknown, failure: Status = FAILED): void {
     if (this.over || this.ended || this.ending !== undefined) return;
     this.ending = how;
     this.error = error;
+    if (how === 'failed') this.failure = failure;
     this.lastVersion = this.host.version;
     // An incomplete snapshot, or replay, has no version to vouch for.
     if (this.watch.behind === true) this.bookmarks = false;
@@ -319,6 +330,7 @@ export class HubSession implements Served {
     } catch (error) {
       this.ending = 'failed';
       this.error = error;
+      this.failure = FAILED;
     }
     // A filter may have cut its own client.
     if (batch === undefined) return !this.over && this.watch.stopped && this.end();
@@ -332,8 +344,13 @@ export class HubSession implements Served {
     return true;
   }
 
-  /** The watch has ended, and everything was sent. Returns whether a last BOOKMARK remains to be sent. */
+  /** The watch has ended, and everything was sent. Returns whether a last ERROR or BOOKMARK remains to be sent. */
   private end(): boolean {
+    if (this.failure !== undefined) {
+      this.batch = [new Envelope({ type: 'ERROR', object: this.failure }, { sequence: 0 })];
+      this.failure = undefined;
+      return true;
+    }
     this.hubEnd ??= this.host.endOfStream();
     const how = this.ending ?? this.hubEnd.how;
     const retryAfterMs = how === 'goingAway' ? this.hubEnd.retryMs : undefined;

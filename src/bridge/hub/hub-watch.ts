@@ -1,5 +1,5 @@
 import { concerns, toTopicSet } from '../../broadcast/topics.ts';
-import { whenAborted } from '../../watch/abort.ts';
+import { verdictOf, whenAborted } from '../../watch/abort.ts';
 import { callable, checkOptions, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ErrorEvent, WatchEvent } from '../../watch/event.ts';
 import { toExpired } from '../../watch/event.ts';
@@ -7,7 +7,6 @@ import { PullWatch } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { Envelope } from '../events/envelope.ts';
 import type { HubCore } from './hub-core.ts';
-import { verdictOf } from './hub-log.ts';
 import type { ReadableWatch } from './hub-session.ts';
 import { type CatchUpStart, toSourceVersion } from './source/source.ts';
 
@@ -161,7 +160,7 @@ class HubReader {
     this.version = envelope.version;
     const { type, object } = envelope;
     const { filter } = this.options;
-    if (filter && !verdictOf(filter(envelope))) return undefined;
+    if (filter && !verdictOf('filter', filter(envelope))) return undefined;
     return { type, object, resourceVersion: envelope.version } as WatchEvent;
   }
 

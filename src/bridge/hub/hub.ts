@@ -1,4 +1,4 @@
-import { whenAborted } from '../../watch/abort.ts';
+import { verdictOf, whenAborted } from '../../watch/abort.ts';
 import { checkOptions, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
 import { toStatus, type WatchEvent } from '../../watch/event.ts';
 import { counter, DEFAULT_PREFIX, gauge, type Metric, type MetricsOptions, toTelemetry, toText } from '../../watch/telemetry.ts';
@@ -168,10 +168,12 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   /**
    * Disconnects the clients that `which` selects at once, for example because their tokens have expired. Returns how many. They
    * reconnect, and `authenticate` is called again: only it can keep them out.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT if `which` returns a promise; then nobody is disconnected.
    */
   disconnect(which: (client: ClientStats) => boolean): number {
     this.core.disconnects++;
-    const chosen = [...this.core.sessions.all].filter((session) => which(session.stats()));
+    const chosen = [...this.core.sessions.all].filter((session) => verdictOf('which', which(session.stats())));
     for (const session of chosen) session.cut('disconnected');
     return chosen.length;
   }

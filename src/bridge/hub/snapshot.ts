@@ -56,8 +56,7 @@ export class Snapshots {
     } catch (error) {
       this.releaseSlot(copy);
       const status = toStatus({ code: 500, reason: 'InternalError', message: 'the snapshot of this watch failed' });
-      await session.send([new Envelope({ type: 'ERROR', object: status }, { sequence: 0 })]);
-      session.stop('failed', error);
+      session.stop('failed', error, status);
     } finally {
       this.releaseSlot(copy);
     }

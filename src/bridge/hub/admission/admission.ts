@@ -2,7 +2,7 @@ import { toOverflow } from '../../../broadcast/broadcaster.ts';
 import { toTopicSet } from '../../../broadcast/topics.ts';
 import { isPromise } from '../../../watch/abort.ts';
 import { type Clock, systemClock } from '../../../watch/clock.ts';
-import { callable, checkOptions, invalid, wholeNumber } from '../../../watch/errors.ts';
+import { callable, checkOptions, checkText, invalid, wholeNumber } from '../../../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../../../watch/event.ts';
 import { DEFAULTS } from '../../protocol.ts';
 import type { Admitted, HubCore } from '../hub-core.ts';
@@ -109,7 +109,7 @@ export class HubAdmission<R, I> {
     const asked = readQuery(caller, this.limits.maxQueryBytes);
     let { address } = caller;
     try {
-      address = this.options.clientAddress?.(caller.request) ?? address;
+      address = checkText('clientAddress', this.options.clientAddress?.(caller.request) ?? address);
       if (!this.allows(caller)) return core.refuse({ reason: 'origin', status: this.origins.refusal(caller), address });
       if (isStatus(asked)) return core.refuse({ reason: 'badRequest', status: asked, address });
       const reservation = core.reserve(address);

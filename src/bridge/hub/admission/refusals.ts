@@ -107,6 +107,13 @@ export interface FromWhere<R> {
 /** What `Sec-Fetch-Site` says about another origin. With `none`, the user has typed the address. */
 const FOREIGN_SITES: ReadonlySet<string | undefined> = new Set(['cross-site', 'same-site']);
 
+/** Whether a browser may send this as an origin: any other text would admit nobody. Apps have schemes of their own. */
+function isOrigin(text: unknown): boolean {
+  if (typeof text !== 'string' || text.includes('*')) return false;
+  if (/^https?:/i.test(text)) return URL.canParse(text) && new URL(text).origin === text;
+  return text === 'null' || text.includes('://');
+}
+
 /** Decides which web pages may connect. Without a rule, only those of the requested host. */
 export class Origins<R> {
   private readonly allowed: AllowedOrigins<R>;
@@ -117,6 +124,9 @@ export class Origins<R> {
     if (allowed !== undefined && allowed !== '*' && typeof allowed !== 'function' && !Array.isArray(allowed)) {
       throw invalid('allowedOrigins', allowed, "'*', an array of origins, or a function");
     }
+    if (Array.isArray(allowed))
+      for (const origin of allowed)
+        if (!isOrigin(origin)) throw invalid('allowedOrigins', origin, 'origins such as https://example.org, without a path');
     this.allowed = allowed;
   }
 
