@@ -9,6 +9,13 @@ const filler = 'x'.repeat(70_000);
 const short = fc.constantFrom('', 'a', '__proto__', 'constructor', 'toJSON', '7', '10', '\\', '"', '\u2028\ud800', '{"[');
 /** Some are long enough to be cut in many places. */
 const long = fc.oneof({ weight: 12, arbitrary: short }, fc.constantFrom(filler, `"${filler}\\`));
+/**
+ * JSON.parse of Node 24 and 26 takes an escape in a name for the backslash that a name of an earlier object ended in. What errs cannot
+ * be compared with, so no name ends in one there.
+ */
+JSON.parse('{"k":1,"\\\\":0}');
+const errs = Object.keys(JSON.parse('{"k":1,"\\n":0}') as object)[1] !== '\n';
+const nameOf = (text: string): string => (errs && text.endsWith('\\') ? `${text}.` : text);
 const jsonOf = (text: fc.Arbitrary<string>): fc.Arbitrary<unknown> =>
   fc.letrec<{ value: unknown }>((tie) => ({
     value: fc.oneof(
@@ -17,7 +24,7 @@ const jsonOf = (text: fc.Arbitrary<string>): fc.Arbitrary<unknown> =>
       fc.constantFrom(null, true, false, 0, -0, 1e21, 1.5),
       fc.array(tie('value'), { maxLength: 6 }),
       // Own members, whatever their names.
-      fc.array(fc.tuple(text, tie('value')), { maxLength: 6 }).map((members) => {
+      fc.array(fc.tuple(text.map(nameOf), tie('value')), { maxLength: 6 }).map((members) => {
         return JSON.parse(`{${members.map((each) => each.map((part) => JSON.stringify(part)).join(':')).join()}}`) as object;
       }),
     ),
