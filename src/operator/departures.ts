@@ -9,7 +9,7 @@
 import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../cache/object.ts';
 import { whenAborted } from '../watch/abort.ts';
 import type { Clock } from '../watch/clock.ts';
-import { WatchError } from '../watch/errors.ts';
+import { getOrMake, WatchError } from '../watch/errors.ts';
 import type { ControllerInformer, ReconcileContext } from '../workqueue/controller-options.ts';
 import type { KindCache } from './caches.ts';
 
@@ -39,8 +39,7 @@ export class Departures {
   }
 
   written(cache: KindCache, object: KubernetesObject): void {
-    const known = this.#written.get(cache) ?? new Map<string, KubernetesObject>();
-    this.#written.set(cache, known.set(keyOf(object), object));
+    getOrMake(this.#written, cache, () => new Map<string, KubernetesObject>()).set(keyOf(object), object);
   }
 
   /** What was written last under a key. */

@@ -4,6 +4,7 @@
  */
 
 import type { RequestCount } from '../kubernetes/cluster.ts';
+import { getOrMake } from '../watch/errors.ts';
 import { processMetrics } from '../watch/process-metrics.ts';
 import {
   counter,
@@ -115,9 +116,7 @@ export class OperatorMetrics implements OperatorObserver {
   }
 
   #of(controller: string): ControllerCounts {
-    const counts = this.#controllers.get(controller) ?? new ControllerCounts();
-    this.#controllers.set(controller, counts);
-    return counts;
+    return getOrMake(this.#controllers, controller, () => new ControllerCounts());
   }
 
   #reconciles(state: OperatorState): Metric[] {

@@ -1,4 +1,4 @@
-import { WatchError } from '../watch/errors.ts';
+import { getOrMake, WatchError } from '../watch/errors.ts';
 import { readConditions } from './label-parser.ts';
 import {
   byCodeUnit,
@@ -260,9 +260,7 @@ interface Possible {
 function possibleLabels(requirements: readonly LabelCondition[]): ReadonlyMap<string, Possible> {
   const byKey = new Map<string, Possible>();
   for (const requirement of requirements) {
-    const possible = byKey.get(requirement.key) ?? anything();
-    byKey.set(requirement.key, possible);
-    narrow(possible, requirement);
+    narrow(getOrMake(byKey, requirement.key, anything), requirement);
   }
   return byKey;
 }

@@ -6,7 +6,7 @@
  * The checker is cel-js's; what it lets pass although upstream does not is looked for in the tree that it has typed. Types are made only
  * of members that the rules of a place name. Upstream: `SchemaDeclType` of `apiserver/pkg/cel/common`, the checker of cel-go.
  */
-import { isRecord } from '../../watch/errors.ts';
+import { getOrMake, isRecord } from '../../watch/errors.ts';
 import { inPieces, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 import { bounded, goEscaped, invalidCause } from './causes.ts';
@@ -179,14 +179,11 @@ class RuleTypes {
   }
 
   #environment(isOptional: boolean): CelEnvironment {
-    let made = this.#environments.get(isOptional);
-    if (made === undefined) {
+    return getOrMake(this.#environments, isOptional, () => {
       const self = this.self as string;
-      made = this.#typed.clone().registerVariable('self', self);
-      made.registerVariable('oldSelf', isOptional ? `optional<${self}>` : self);
-      this.#environments.set(isOptional, made);
-    }
-    return made;
+      const made = this.#typed.clone().registerVariable('self', self);
+      return made.registerVariable('oldSelf', isOptional ? `optional<${self}>` : self);
+    });
   }
 
   /** What is wrong with an expression, if anything is, and whether it uses `oldSelf`. */
