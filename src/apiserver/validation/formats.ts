@@ -222,6 +222,18 @@ export const labelFaults = (text: string): string[] => [
   ...unless(isOf(DNS_LABEL, text), isOf(SUBDOMAIN, text) ? 'must not contain dots' : LABEL_FAULT),
 ];
 
+/** What a server says of a name that is not a label. */
+export const LABEL_1035: string =
+  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+const LABEL_OF_1035 = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/;
+
+/** Of a kind, and of what is in the URLs of kinds. */
+export const label1035Faults = (text: string): string[] => [
+  ...tooLong(text, 63),
+  ...unless(LABEL_OF_1035.test(text), LABEL_1035),
+];
+
 /** Of any other object. */
 export const subdomainFaults = (text: string, unit: 'bytes' | 'characters' = 'characters'): string[] => [
   ...tooLong(text, 253, unit),
