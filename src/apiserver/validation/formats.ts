@@ -209,7 +209,7 @@ const SUBDOMAIN_FAULT =
 const VALUE_FAULT =
   "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-export const tooLong = (text: string, most: number, unit: 'bytes' | 'characters' = 'characters'): string[] =>
+const tooLong = (text: string, most: number, unit: 'bytes' | 'characters' = 'characters'): string[] =>
   text.length > most || utf8.encode(text).length > most ? [`must be no more than ${most} ${unit}`] : [];
 /** What is longer is too long everywhere: nothing else is said of it, as a text of megabytes takes long to look at. */
 const MAX_LOOKED_AT = 1_024;
