@@ -81,7 +81,7 @@ export class Departures {
         const { key, uid, version } = gone;
         if (version) await informer.atLeast(version, { signal: end.signal });
         while (metadataOf(informer.store.get(key)).uid === uid) {
-          await informer.atLeast(next(informer.store.resourceVersion), { signal: end.signal });
+          await informer.atLeast(String(BigInt(informer.store.resourceVersion) + 1n), { signal: end.signal });
         }
         all.delete(gone);
       }
@@ -91,9 +91,4 @@ export class Departures {
       this.#gone.delete(cache);
     }
   }
-}
-
-/** The version after one. */
-function next(version: string): string {
-  return String(BigInt(version) + 1n);
 }

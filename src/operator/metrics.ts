@@ -103,7 +103,7 @@ export class OperatorMetrics implements OperatorObserver {
     const asked = counter('requests_total', 'Requests to the API server, by code, method and host.', toSeries(requests ?? []));
     return [
       { prefix: 'controller_runtime_', metrics: this.#reconciles(state) },
-      { prefix: 'workqueue_', metrics: this.#queues() },
+      { prefix: 'workqueue_', metrics: this.#metrics(QUEUES, (name) => ({ name, controller: name })) },
       { prefix: 'leader_election_', metrics: [leads] },
       { prefix: 'rest_client_', metrics: [asked] },
       { prefix: 'watchmux_operator_', metrics: kindMetrics(state) },
@@ -131,10 +131,6 @@ export class OperatorMetrics implements OperatorObserver {
       gauge('max_concurrent_reconciles', 'How many keys may be reconciled at a time.', most),
       ...this.#metrics([ACTIVE], toLabels),
     ];
-  }
-
-  #queues(): Metric[] {
-    return this.#metrics(QUEUES, (name) => ({ name, controller: name }));
   }
 
   #metrics(rows: readonly Row[], toLabels: (controller: string) => Series['labels']): Metric[] {

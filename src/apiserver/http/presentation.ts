@@ -10,7 +10,7 @@ import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { encoded, encoding, isLarge, isReady } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
-import { getOrMake, type WatchError } from '../../watch/errors.ts';
+import { getOrMake } from '../../watch/errors.ts';
 import { atOnce, inPieces, type Work } from '../../watch/fair-queue.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/path.ts';
 import { hasProtobuf, PROTOBUF } from '../request/protobuf.ts';
@@ -292,7 +292,7 @@ export function choosePresentation(accept: string | undefined, request: Presenta
       if (found !== undefined) return found;
     }
   }
-  throw notAcceptable();
+  throw refused(406, 'NotAcceptable', 'only the following media types are accepted: application/json, application/yaml');
 }
 
 const EVENT_STREAM = 'text/event-stream';
@@ -300,8 +300,4 @@ const EVENT_STREAM = 'text/event-stream';
 /** Whether a client wants events as Server-Sent Events. */
 export function wantsEventStream(accept: string | undefined): boolean {
   return readAccept(accept).some(({ type }) => type === EVENT_STREAM);
-}
-
-function notAcceptable(): WatchError {
-  return refused(406, 'NotAcceptable', 'only the following media types are accepted: application/json, application/yaml');
 }

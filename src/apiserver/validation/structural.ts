@@ -414,7 +414,7 @@ class Shaper {
       if (isMeta && node === this.#root) continue;
       const known = node?.properties?.get(name) ?? node?.additional;
       if (ways.prunes && known === undefined && !isMeta && node?.preserves !== true) {
-        this.#unknown(name);
+        this.#found?.add(() => [...this.#steps, name]);
         change(name, undefined);
         continue;
       }
@@ -457,10 +457,6 @@ class Shaper {
 
   *defaulted(node: Structural, value: object): Work<unknown> {
     return yield* this.#value(node, value, { ...this.#ways, drops: false });
-  }
-
-  #unknown(name: string): void {
-    this.#found?.add(() => [...this.#steps, name]);
   }
 }
 

@@ -329,7 +329,7 @@ export class Collection<T extends KubernetesObject> {
   #gather<R>(
     selection: Selection<T>,
     make: (entry: StateEntry<T>) => R,
-    { isWanted = always, ...terms }: { pace?: Pace; signal?: AbortSignal | undefined; isWanted?: () => boolean },
+    { isWanted = () => true, ...terms }: { pace?: Pace; signal?: AbortSignal | undefined; isWanted?: () => boolean },
   ): Soon<readonly R[]> {
     const found: R[] = [];
     const visit = (entry: StateEntry<T>): boolean => {
@@ -384,10 +384,6 @@ export class Collection<T extends KubernetesObject> {
 
 function toObject<T extends KubernetesObject>({ object }: StateEntry<T>): T {
   return object;
-}
-
-function always(): boolean {
-  return true;
 }
 
 function* downTo(first: number, last: number): IterableIterator<number> {
