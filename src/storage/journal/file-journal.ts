@@ -21,6 +21,7 @@
 import { type FileHandle, rm } from 'node:fs/promises';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { joined } from '../../decode/framing.ts';
+import { Latch } from '../../watch/abort.ts';
 import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { soon } from '../../watch/turn.ts';
 import type { LogLimits } from '../collection/change-log.ts';
@@ -69,16 +70,7 @@ interface Opened {
 class Group {
   readonly pieces: Uint8Array[] = [];
   last: number = 0;
-  readonly settled: Promise<number>;
-  resolve!: (last: number) => void;
-  reject!: (error: unknown) => void;
-
-  constructor() {
-    this.settled = new Promise((resolve, reject) => {
-      this.resolve = resolve;
-      this.reject = reject;
-    });
-  }
+  readonly settled: Latch<number> = new Latch();
 }
 
 export class FileJournal implements StorageJournal {
@@ -160,7 +152,7 @@ export class FileJournal implements StorageJournal {
     this.#group.last = record.revision;
     const { settled } = this.#group;
     this.#running ??= this.#run();
-    return settled;
+    return settled.promise;
   }
 
   async close(): Promise<void> {
@@ -190,7 +182,7 @@ export class FileJournal implements StorageJournal {
       this.#group = undefined;
       try {
         await this.#write(group);
-        group.resolve(group.last);
+        group.settled.open(group.last);
       } catch (error) {
         this.#fail(error, group);
       }
@@ -227,8 +219,8 @@ export class FileJournal implements StorageJournal {
   /** Ends all writing. */
   #fail(error: unknown, group?: Group): void {
     this.#failure = { error };
-    group?.reject(error);
-    this.#group?.reject(error);
+    group?.settled.reject(error);
+    this.#group?.settled.reject(error);
     this.#group = undefined;
   }
 
