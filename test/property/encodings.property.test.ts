@@ -5,8 +5,9 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ApiServer } from '../../src/apiserver/index.ts';
+import { listening } from '../listening.ts';
 import { runs } from '../runs.ts';
-import { listening, ORDERS_PATH, rig } from '../unit/apiserver-rig.ts';
+import { ORDERS_PATH, rig } from '../unit/apiserver-rig.ts';
 
 const RUNS = runs(20);
 const timeout = 30_000 + RUNS * 400;

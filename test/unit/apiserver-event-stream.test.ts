@@ -2,7 +2,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
-import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { listening } from '../listening.ts';
+import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {

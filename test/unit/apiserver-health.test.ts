@@ -8,7 +8,8 @@ import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts'
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually } from '../eventually.ts';
-import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { listening } from '../listening.ts';
+import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {

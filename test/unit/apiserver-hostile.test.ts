@@ -8,8 +8,9 @@ import type { ApiServerOptions } from '../../src/apiserver/index.ts';
 import { PATIENCE } from '../../src/cli/server/server.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually, until } from '../eventually.ts';
+import { listening } from '../listening.ts';
 import { runs } from '../runs.ts';
-import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const RUNS = runs(300);
 const CONFIG_MAPS_PATH = '/api/v1/namespaces/default/configmaps';

@@ -11,8 +11,9 @@ import type { ApiServerOptions, RequestReport } from '../../src/apiserver/index.
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { eventually } from '../eventually.ts';
+import { listening } from '../listening.ts';
 import { runs } from '../runs.ts';
-import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {

@@ -8,7 +8,8 @@ import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { toText } from '../../src/watch/telemetry.ts';
 import { exposition } from '../exposition.ts';
-import { listening, ORDERS_PATH, remote, rig } from './apiserver-rig.ts';
+import { listening } from '../listening.ts';
+import { ORDERS_PATH, remote, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {

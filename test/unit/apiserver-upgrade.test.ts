@@ -9,7 +9,8 @@ import type { Settings } from '../../src/apiserver/options.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock, FakeWatcher } from '../../src/testing/index.ts';
 import { systemClock } from '../../src/watch/clock.ts';
-import { listening, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { listening } from '../listening.ts';
+import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {

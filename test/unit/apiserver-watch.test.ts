@@ -9,7 +9,8 @@ import { expired, refused, tooLarge } from '../../src/storage/statuses.ts';
 import { FakeClock, FakeWatcher } from '../../src/testing/index.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { until } from '../eventually.ts';
-import { listening, ORDERS, ORDERS_PATH, type Order, rig } from './apiserver-rig.ts';
+import { listening } from '../listening.ts';
+import { ORDERS, ORDERS_PATH, type Order, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
