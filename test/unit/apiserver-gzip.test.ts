@@ -1,19 +1,17 @@
 // Long answers for clients that accept gzip, without a socket and with one.
 import { get, type IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { compressed } from '../../src/apiserver/http/gzip.ts';
 import { PiecesSource, type Source } from '../../src/apiserver/http/sources.ts';
 import type { StreamAnswer } from '../../src/apiserver/http/wire.ts';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
+import { closers } from '../closing.ts';
 import { eventually } from '../eventually.ts';
 import { listening } from '../listening.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 async function served(options: Partial<ApiServerOptions> = {}, text: string = 'x'.repeat(20_000)) {
   const { server, call } = rig(options);

@@ -1,13 +1,11 @@
 // A program that does not pass upgrades on to the server: its clients of WebSockets are told, and so is the program.
-import { afterEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { closers } from '../closing.ts';
 import { listening } from '../listening.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 const UPGRADE = { connection: 'keep-alive, Upgrade', upgrade: 'WebSocket' };
 

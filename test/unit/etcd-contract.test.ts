@@ -1,5 +1,5 @@
 // The contracts of every list watcher and of every storage, on an etcd in memory. Those on a real one are in test/peers.
-import { afterEach, describe, it } from 'vitest';
+import { describe, it } from 'vitest';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import {
   BACKEND_CONTRACT,
@@ -10,14 +10,12 @@ import {
   STORAGE_CONTRACT,
   type StorageSubject,
 } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
 import { storedListWatcher } from '../contract/stored-list-watcher.ts';
 import { FakeEtcd } from './fake-etcd.ts';
 import { ModelEtcd } from './model-etcd.ts';
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 async function open() {
   const clock = new FakeClock();
