@@ -1,4 +1,4 @@
-import { getOrMake, invalid } from '../watch/errors.ts';
+import { invalid } from '../watch/errors.ts';
 import { byCodeUnit, checkLength, labelOf, type ParseOptions, selectorError } from './syntax.ts';
 
 /** The selectable fields of an object: `{ 'metadata.name': 'a' }`. Only own properties count. */
@@ -144,7 +144,8 @@ function checkedTerm({ field, operator, value }: FieldTerm): FieldTerm {
 export function rulesOf(terms: readonly FieldTerm[]): readonly FieldRule[] {
   const rules = new Map<string, { field: string; wanted: Set<string>; unwanted: Set<string> }>();
   for (const { field, operator, value } of terms) {
-    const rule = getOrMake(rules, field, () => ({ field, wanted: new Set(), unwanted: new Set() }));
+    const rule = rules.get(field) ?? { field, wanted: new Set(), unwanted: new Set() };
+    rules.set(field, rule);
     (operator === '=' ? rule.wanted : rule.unwanted).add(value);
   }
   return [...rules.values()];

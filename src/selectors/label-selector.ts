@@ -1,4 +1,4 @@
-import { getOrMake, WatchError } from '../watch/errors.ts';
+import { WatchError } from '../watch/errors.ts';
 import { readConditions } from './label-parser.ts';
 import {
   byCodeUnit,
@@ -260,7 +260,9 @@ interface Possible {
 function possibleLabels(requirements: readonly LabelCondition[]): ReadonlyMap<string, Possible> {
   const byKey = new Map<string, Possible>();
   for (const requirement of requirements) {
-    narrow(getOrMake(byKey, requirement.key, anything), requirement);
+    const possible = byKey.get(requirement.key) ?? anything();
+    byKey.set(requirement.key, possible);
+    narrow(possible, requirement);
   }
   return byKey;
 }

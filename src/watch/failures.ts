@@ -14,7 +14,7 @@
  * - A line is a line: no stack, and no character that a terminal would act on.
  */
 import { type Clock, systemClock } from './clock.ts';
-import { callable, getOrMake, isWatchError } from './errors.ts';
+import { callable, isWatchError } from './errors.ts';
 
 /** How far apart two lines of one kind are at least, and how long what has no end must not happen to be over. */
 const QUIET_MS = 60_000;
@@ -104,7 +104,9 @@ export class Failures {
   }
 
   #subject(what: string): Subject {
-    return getOrMake(this.#subjects, what, () => new Subject());
+    const subject = this.#subjects.get(what) ?? new Subject();
+    this.#subjects.set(what, subject);
+    return subject;
   }
 
   #note(subject: Subject, error: unknown, what: string): void {

@@ -21,7 +21,6 @@
 import { type FileHandle, rm } from 'node:fs/promises';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { joined } from '../../decode/framing.ts';
-import { Latch } from '../../watch/abort.ts';
 import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { soon } from '../../watch/turn.ts';
 import type { LogLimits } from '../collection/change-log.ts';
@@ -70,7 +69,16 @@ interface Opened {
 class Group {
   readonly pieces: Uint8Array[] = [];
   last: number = 0;
-  readonly settled: Latch<number> = new Latch();
+  readonly settled: Promise<number>;
+  resolve!: (last: number) => void;
+  reject!: (error: unknown) => void;
+
+  constructor() {
+    this.settled = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
 }
 
 export class FileJournal implements StorageJournal {
@@ -152,7 +160,7 @@ export class FileJournal implements StorageJournal {
     this.#group.last = record.revision;
     const { settled } = this.#group;
     this.#running ??= this.#run();
-    return settled.promise;
+    return settled;
   }
 
   async close(): Promise<void> {
@@ -182,7 +190,7 @@ export class FileJournal implements StorageJournal {
       this.#group = undefined;
       try {
         await this.#write(group);
-        group.settled.open(group.last);
+        group.resolve(group.last);
       } catch (error) {
         this.#fail(error, group);
       }
@@ -219,8 +227,8 @@ export class FileJournal implements StorageJournal {
   /** Ends all writing. */
   #fail(error: unknown, group?: Group): void {
     this.#failure = { error };
-    group?.settled.reject(error);
-    this.#group?.settled.reject(error);
+    group?.reject(error);
+    this.#group?.reject(error);
     this.#group = undefined;
   }
 
