@@ -4,6 +4,7 @@
  */
 
 import type { KubernetesObject } from '../cache/object.ts';
+import type { Lease, LeaseSpec } from '../workqueue/election.ts';
 import type { FieldCause, ResourceDefinition } from './definition.ts';
 import { AGE, finalizerCauses, finalizersOf } from './kinds/common.ts';
 import { CONFIG_MAPS, SECRETS } from './kinds/config.ts';
@@ -79,23 +80,7 @@ export const SERVICE_ACCOUNTS: ResourceDefinition<ServiceAccount> = {
 
 /** Leases, by which programs agree on which of them leads: client-go's leader election needs nothing else from a server. */
 
-/** Upstream: `coordination.v1.Lease`. */
-export interface Lease extends KubernetesObject {
-  readonly spec?: LeaseSpec | undefined;
-}
-
-/** Upstream: `coordination.v1.LeaseSpec`. */
-export interface LeaseSpec {
-  /** Empty or absent: nobody holds it. */
-  readonly holderIdentity?: string | undefined;
-  /** How long others wait after `renewTime` before they may take the lease. */
-  readonly leaseDurationSeconds?: number | undefined;
-  /** With microseconds, such as `2026-01-02T03:04:05.000006Z`. */
-  readonly acquireTime?: string | undefined;
-  readonly renewTime?: string | undefined;
-  /** How often the holder has changed. */
-  readonly leaseTransitions?: number | undefined;
-}
+export type { Lease, LeaseSpec };
 
 /** `leases` of `coordination.k8s.io/v1`. */
 export const LEASES: ResourceDefinition<Lease> = {

@@ -8,7 +8,7 @@
  * It knows what it was told, which may be outdated: what it says is a reason to look, never one to delete.
  */
 import type { KubernetesObject } from '../cache/object.ts';
-import { isRecord } from '../watch/errors.ts';
+import { getOrMake, isRecord } from '../watch/errors.ts';
 import { FOREGROUND, ORPHAN } from './verbs/remove.ts';
 
 /** A reference to an owner. Upstream: `metav1.OwnerReference`. */
@@ -145,9 +145,7 @@ export class OwnerIndex {
     const kept = new Set(owners.map(({ uid }) => uid));
     node.owners = owners;
     for (const { uid } of owners) {
-      const dependents = this.dependents.get(uid);
-      if (dependents) dependents.add(node);
-      else this.dependents.set(uid, new Set([node]));
+      getOrMake(this.dependents, uid, () => new Set<Node>()).add(node);
     }
     for (const { uid } of before) {
       if (!kept.has(uid)) this.part(node, uid);
@@ -163,9 +161,7 @@ export class OwnerIndex {
   }
 
   private add(node: Node): void {
-    const nodes = this.nodes.get(node.prefix);
-    if (nodes) nodes.set(node.key, node);
-    else this.nodes.set(node.prefix, new Map([[node.key, node]]));
+    getOrMake(this.nodes, node.prefix, () => new Map<string, Node>()).set(node.key, node);
   }
 
   private drop({ prefix, key }: Node): void {

@@ -1,5 +1,6 @@
 import { messageOf } from '../bridge/client/transport.ts';
 import type { CacherStats } from '../storage/storage.ts';
+import { getOrMake } from '../watch/errors.ts';
 import { counter, Durations, gauge, type Histogram, type Metric, type MetricGroup } from '../watch/telemetry.ts';
 import type { KnownHealth } from './health.ts';
 import type { QuotaReason } from './http/quotas.ts';
@@ -23,9 +24,7 @@ export class ApiCounts {
   answered(code: number, { verb = 'none', durationMs }: { verb?: string | undefined; durationMs: number }): void {
     this.byCode.set(`${code}`, (this.byCode.get(`${code}`) ?? 0) + 1);
     this.byVerb.set(verb, (this.byVerb.get(verb) ?? 0) + 1);
-    const durations = this.durations.get(verb) ?? new Durations(BOUNDS);
-    this.durations.set(verb, durations);
-    durations.add(Math.max(0, durationMs) / 1_000);
+    getOrMake(this.durations, verb, () => new Durations(BOUNDS)).add(Math.max(0, durationMs) / 1_000);
   }
 
   /**

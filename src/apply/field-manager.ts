@@ -17,7 +17,7 @@
 
 import { comparing, put, walking } from '../storage/json.ts';
 import { refused } from '../storage/statuses.ts';
-import { isRecord, isWatchError, whyOf } from '../watch/errors.ts';
+import { getOrMake, isRecord, isWatchError, whyOf } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
 import { type Conflicting, Conflicts, conflictOf } from './conflicts.ts';
 import {
@@ -367,9 +367,7 @@ export class FieldManager {
     if (!isRecord(pruned)) throw new TypedError('nothing is left');
     const byVersion = new Map<string, FieldSet[]>([[last.apiVersion, []]]);
     for (const { apiVersion, set: owned } of owners.values()) {
-      const sets = byVersion.get(apiVersion);
-      if (sets) sets.push(owned);
-      else byVersion.set(apiVersion, [owned]);
+      getOrMake(byVersion, apiVersion, () => []).push(owned);
     }
     let with_ = start;
     for (const [version, sets] of byVersion) {
@@ -460,12 +458,9 @@ export class FieldManager {
     const { reset } = this.#options;
     if (!reset) return NO_FIELDS;
     const key = `${subresource} ${apiVersion}`;
-    let ignored = this.#ignored.get(key);
-    if (!ignored) {
-      ignored = setOf(...reset(subresource, apiVersion).map((path) => path.split('.').map(fieldElement)));
-      this.#ignored.set(key, ignored);
-    }
-    return ignored;
+    return getOrMake(this.#ignored, key, () =>
+      setOf(...reset(subresource, apiVersion).map((path) => path.split('.').map(fieldElement))),
+    );
   }
 }
 

@@ -12,7 +12,7 @@
  */
 
 import { comparing, put } from '../storage/json.ts';
-import { isContainer, isRecord } from '../watch/errors.ts';
+import { getOrMake, isContainer, isRecord } from '../watch/errors.ts';
 import type { Work } from '../watch/fair-queue.ts';
 import { FieldSet, FieldSetBuilder, fieldElement, isNothing, isPause, LEAF, shownNumber, shownPath } from './field-set.ts';
 import type { StoredParts } from './quick.ts';
@@ -395,9 +395,7 @@ function* byElement(type: ListType, list: Items = []): Work<Map<string, unknown[
   for (let at = 0; at < elements.length; at++) {
     if (isPause()) yield;
     const element = elements[at] as string;
-    const same = items.get(element);
-    if (same) same.push(list[at]);
-    else items.set(element, [list[at]]);
+    getOrMake(items, element, () => []).push(list[at]);
   }
   return items;
 }

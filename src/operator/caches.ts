@@ -15,7 +15,7 @@ import { type KubernetesObject, keyOf } from '../cache/object.ts';
 import { nameOf, type ResourceClient } from '../cache/resource-client.ts';
 import type { Indexers, IndexFunction } from '../cache/store/indexer.ts';
 import type { Clock } from '../watch/clock.ts';
-import { invalid, WatchError } from '../watch/errors.ts';
+import { getOrMake, invalid, WatchError } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { FollowedKind } from './followed-kind.ts';
 import { type FullType, type KindName, type ResourceSource, textOf, toKind } from './kinds.ts';
@@ -79,15 +79,13 @@ export class KindCaches {
    */
   declare(name: KindName<object>, indexers: Indexers<KubernetesObject> = {}): string {
     const text = textOf(name);
-    let declared = this.#declared.get(text);
-    if (!declared) {
+    const declared = getOrMake(this.#declared, text, () => {
       let settle: Declared['settle'] = () => {};
       const found = new Promise<KindCache>((resolve) => {
         settle = resolve;
       });
-      declared = { name, indexers: new Map(), found, settle };
-      this.#declared.set(text, declared);
-    }
+      return { name, indexers: new Map(), found, settle };
+    });
     for (const each of Object.entries(indexers)) addIndex(declared.indexers, each, text);
     return text;
   }

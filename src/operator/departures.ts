@@ -9,7 +9,7 @@
 import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../cache/object.ts';
 import { whenAborted } from '../watch/abort.ts';
 import type { Clock } from '../watch/clock.ts';
-import { WatchError } from '../watch/errors.ts';
+import { getOrMake, WatchError } from '../watch/errors.ts';
 import type { ControllerInformer, ReconcileContext } from '../workqueue/controller-options.ts';
 import type { KindCache } from './caches.ts';
 
@@ -39,8 +39,7 @@ export class Departures {
   }
 
   written(cache: KindCache, object: KubernetesObject): void {
-    const known = this.#written.get(cache) ?? new Map<string, KubernetesObject>();
-    this.#written.set(cache, known.set(keyOf(object), object));
+    getOrMake(this.#written, cache, () => new Map<string, KubernetesObject>()).set(keyOf(object), object);
   }
 
   /** The object last written under a key. */
@@ -82,7 +81,7 @@ export class Departures {
         const { key, uid, version } = gone;
         if (version) await informer.atLeast(version, { signal: end.signal });
         while (metadataOf(informer.store.get(key)).uid === uid) {
-          await informer.atLeast(next(informer.store.resourceVersion), { signal: end.signal });
+          await informer.atLeast(String(BigInt(informer.store.resourceVersion) + 1n), { signal: end.signal });
         }
         all.delete(gone);
       }
@@ -92,9 +91,4 @@ export class Departures {
       this.#gone.delete(cache);
     }
   }
-}
-
-/** The version after one. */
-function next(version: string): string {
-  return String(BigInt(version) + 1n);
 }

@@ -4,6 +4,7 @@
  */
 
 import type { RequestCount } from '../kubernetes/cluster.ts';
+import { getOrMake } from '../watch/errors.ts';
 import { processMetrics } from '../watch/process-metrics.ts';
 import {
   counter,
@@ -102,7 +103,7 @@ export class OperatorMetrics implements OperatorObserver {
     const asked = counter('requests_total', 'Requests to the API server, by code, method and host.', toSeries(requests ?? []));
     return [
       { prefix: 'controller_runtime_', metrics: this.#reconciles(state) },
-      { prefix: 'workqueue_', metrics: this.#queues() },
+      { prefix: 'workqueue_', metrics: this.#metrics(QUEUES, (name) => ({ name, controller: name })) },
       { prefix: 'leader_election_', metrics: [leads] },
       { prefix: 'rest_client_', metrics: [asked] },
       { prefix: 'watchmux_operator_', metrics: kindMetrics(state) },
@@ -115,9 +116,7 @@ export class OperatorMetrics implements OperatorObserver {
   }
 
   #of(controller: string): ControllerCounts {
-    const counts = this.#controllers.get(controller) ?? new ControllerCounts();
-    this.#controllers.set(controller, counts);
-    return counts;
+    return getOrMake(this.#controllers, controller, () => new ControllerCounts());
   }
 
   #reconciles(state: OperatorState): Metric[] {
@@ -132,10 +131,6 @@ export class OperatorMetrics implements OperatorObserver {
       gauge('max_concurrent_reconciles', 'How many keys may be reconciled at a time.', most),
       ...this.#metrics([ACTIVE], toLabels),
     ];
-  }
-
-  #queues(): Metric[] {
-    return this.#metrics(QUEUES, (name) => ({ name, controller: name }));
   }
 
   #metrics(rows: readonly Row[], toLabels: (controller: string) => Series['labels']): Metric[] {

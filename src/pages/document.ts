@@ -94,7 +94,7 @@ interface PageParts {
  * content, script. Data is inserted only as text, never as markup.
  */
 export function inOneFile({ style = '', script, heading = 'watchmux', skip, main, templates }: PageParts): LivePage {
-  const title = toMarkup(heading);
+  const title = heading.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
   const styles = STYLE + style;
   // The only sequences that an inline script must not contain. The replacements mean the same in JavaScript.
   const safe = script.replaceAll('</script', '<\\/script').replaceAll('<!--', '\\x3c!--');
@@ -140,10 +140,6 @@ ${templates}
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-
-function toMarkup(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
-}
 
 /** The page's colours, light and dark. Text has a contrast of at least 4.5 to 1 against its background in both. */
 const COLOURS = `

@@ -1,6 +1,7 @@
 // What both pages are made of, in the browser: elements, JSON, rows of figures, charts; the state of their connection, its
 // history, and the numbers they poll.
 import { type Clock, systemClock } from '../watch/clock.ts';
+import { getOrMake } from '../watch/errors.ts';
 import { jsonOf, plural, rate, short, size, timeOf, visible } from './words.ts';
 
 /** Returns the element with this id. Throws if there is none: page and script belong together, so that is a bug. */
@@ -160,8 +161,7 @@ export class FigureRow {
 
   /** Adds a value to the chart of this name. `top` turns the largest value into that at the upper edge, at least 1. */
   draw(name: string, value: number, { top = (max) => max, as = area }: ChartLooks = {}): void {
-    const series = this.charts.get(name) ?? new ChartSeries(ROW_POINTS);
-    this.charts.set(name, series);
+    const series = getOrMake(this.charts, name, () => new ChartSeries(ROW_POINTS));
     series.push(value);
     const path = as(series, ROW_BOX, Math.max(top(series.max), 1));
     this.element.querySelector(`[data-chart=${name}] path`)?.setAttribute('d', path);

@@ -143,6 +143,18 @@ export interface CacherStats {
   readonly waiting: number;
 }
 
+/** What a storage keeps of the past, and of an object. */
+export interface HistoryOptions {
+  /** The number of past changes that are kept, so that watches can resume and lists can be read at a version; default 100,000. */
+  readonly maxHistoryItems?: number | undefined;
+  /** The size of the kept changes: the JSON of the states that they replaced, in bytes. Default 64 MiB. */
+  readonly maxHistoryBytes?: number | undefined;
+  /** The greatest age of a kept change, in ms. Older ones are dropped at the next writes, not by a timer. Default: no limit. */
+  readonly historyMs?: number | undefined;
+  /** The largest size of an object's JSON, in bytes; a larger one is refused with 413. Default 3 MiB. */
+  readonly maxObjectBytes?: number | undefined;
+}
+
 /** Options of {@link Storage.served}. */
 export interface ServedOptions {
   /** How often a watch that allows BOOKMARKs gets one, if the version is new, in ms. Default: never. */

@@ -39,6 +39,30 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
   });
 }
 
+/** A promise that is settled once, from outside. Nobody has to handle its rejection. */
+export class Latch<T = void> {
+  readonly promise: Promise<T>;
+  /** Whether it has resolved. */
+  isOpen: boolean = false;
+  #resolve!: (value: T) => void;
+  /** Has no effect once it is settled. */
+  reject!: (error: unknown) => void;
+
+  constructor() {
+    this.promise = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.reject = reject;
+    });
+    this.promise.catch(() => {});
+  }
+
+  /** Has no effect once it is settled. */
+  open(value: T): void {
+    this.isOpen = true;
+    this.#resolve(value);
+  }
+}
+
 /** Whether a user's function answers later. An immediate answer is used in the same turn, so nothing can come in between. */
 export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> & Promise<T> {
   return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';

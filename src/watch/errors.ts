@@ -102,6 +102,16 @@ export function isNullish(value: unknown): value is undefined | null {
   return value === undefined || value === null;
 }
 
+/** Returns the value of a key, which `make` makes if the map does not have it. */
+export function getOrMake<K, V>(map: { get(key: K): V | undefined; set(key: K, value: V): unknown }, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}
+
 /** The code of the Status with which a server refused; undefined if an error is not a refusal. */
 export function refusalCode(error: unknown): number | undefined {
   return isWatchError(error, 'REFUSED') ? error.status?.code : undefined;

@@ -1,15 +1,13 @@
 // The contract of a backend is worth something: each of these backends is wrong in one way, and a case says so.
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Backend, ChangeBatch, Changes, RangeResult } from '../../src/storage/backend.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import { BACKEND_CONTRACT, type BackendSubject, FakeClock } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
 import { FakeEtcd } from '../unit/fake-etcd.ts';
 import { ModelEtcd } from '../unit/model-etcd.ts';
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 type Alter = (backend: Backend) => object;
 type Batch = ChangeBatch<never>;

@@ -1,6 +1,5 @@
 // A Cacher in front of a MemoryStorage is a list watcher and a storage like any other.
 import { afterEach, describe, it } from 'vitest';
-import type { KubernetesObject } from '../../src/cache/index.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import {
   FakeClock,
@@ -10,33 +9,13 @@ import {
   type StorageSubject,
   type StoredThing,
 } from '../../src/testing/index.ts';
+import { storedListWatcher } from './stored-list-watcher.ts';
 
 let open: Storage[] = [];
 afterEach(async () => {
   for (const storage of open) await storage.close();
   open = [];
 });
-
-function asListWatcher(storage: Storage, compact: () => void): ListWatcherSubject {
-  const put = async (name: string, labels?: Readonly<Record<string, string>>): Promise<void> => {
-    const object: KubernetesObject = { metadata: { name, ...(labels && { labels }) } };
-    const turn = (current: KubernetesObject | undefined): KubernetesObject & { readonly turn: number } => ({
-      ...object,
-      turn: ((current as { turn?: number } | undefined)?.turn ?? 0) + 1,
-    });
-    await storage.update(name, turn, { createIfMissing: true });
-  };
-  return {
-    source: storage,
-    put,
-    remove: async (name) => void (await storage.delete(name)),
-    expire: async () => {
-      await storage.list();
-      compact();
-    },
-    bookmark: () => storage.requestProgress(),
-  };
-}
 
 function cacher(of: (storage: MemoryStorage) => Storage): Cacher {
   const storage = new MemoryStorage();
@@ -47,7 +26,10 @@ function cacher(of: (storage: MemoryStorage) => Storage): Cacher {
 
 describe('the contract of a list watcher, a Cacher', () => {
   const subject = (made: Cacher, source: Storage = made): ListWatcherSubject<never> =>
-    asListWatcher(source, () => made.compact()) as ListWatcherSubject<never>;
+    storedListWatcher(source, async () => {
+      await source.list();
+      made.compact();
+    }) as ListWatcherSubject<never>;
   for (const { name, run } of LIST_WATCHER_CONTRACT) {
     it(name, () => run(() => subject(cacher((storage) => storage))));
     it(`${name}, of a scope`, () => run(() => subject(cacher((storage) => storage.scope('orders/')))));

@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, it } from 'vitest';
-import { compareVersions, type KubernetesObject } from '../../src/cache/index.ts';
 import { SqliteStorage, type SqliteStorageOptions } from '../../src/storage/sqlite/index.ts';
 import {
   BACKEND_CONTRACT,
@@ -16,6 +15,7 @@ import {
 } from '../../src/testing/index.ts';
 import { type Clock, systemClock } from '../../src/watch/clock.ts';
 import { component, isMissing } from '../components.ts';
+import { storedListWatcher } from './stored-list-watcher.ts';
 
 const missing = isMissing(component('node:sqlite'));
 const folder = mkdtempSync(join(tmpdir(), 'watchmux-sqlite-'));
@@ -49,21 +49,7 @@ function opened(options: Partial<SqliteStorageOptions> = {}): { readonly storage
 
 function listWatcher(): ListWatcherSubject {
   const { storage, compact } = opened();
-  const source = storage.scope('things/');
-  return {
-    source,
-    compare: compareVersions,
-    put: async (name, labels) => {
-      const metadata = { name, ...(labels && { labels }) };
-      const change = (current: KubernetesObject | undefined): KubernetesObject => ({
-        metadata: { ...metadata, annotations: { turn: `${Number(current?.metadata?.annotations?.turn ?? 0) + 1}` } },
-      });
-      await source.update(name, change, { createIfMissing: true });
-    },
-    remove: async (name) => void (await source.delete(name)),
-    expire: compact,
-    bookmark: () => source.requestProgress(),
-  };
+  return storedListWatcher(storage.scope('things/'), compact);
 }
 
 describe.skipIf(missing)('the contract of a list watcher, SQLite', () => {

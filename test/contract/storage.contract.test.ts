@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, it } from 'vitest';
-import type { KubernetesObject } from '../../src/cache/index.ts';
 import { MemoryStorage, openMemoryStorage, type Storage } from '../../src/storage/index.ts';
 import {
   BACKEND_CONTRACT,
@@ -12,6 +11,7 @@ import {
   STORAGE_CONTRACT,
   type StoredThing,
 } from '../../src/testing/index.ts';
+import { storedListWatcher } from './stored-list-watcher.ts';
 
 let open: Storage[] = [];
 afterEach(async () => {
@@ -25,36 +25,20 @@ function memory(): MemoryStorage {
   return storage;
 }
 
-function asListWatcher(storage: Storage, compact: () => void): ListWatcherSubject {
-  const put = async (name: string, labels?: Readonly<Record<string, string>>): Promise<void> => {
-    const object: KubernetesObject = { metadata: { name, ...(labels && { labels }) } };
-    const turn = (current: KubernetesObject | undefined): KubernetesObject & { readonly turn: number } => ({
-      ...object,
-      turn: ((current as { turn?: number } | undefined)?.turn ?? 0) + 1,
-    });
-    await storage.update(name, turn, { createIfMissing: true });
-  };
-  return {
-    source: storage,
-    put,
-    remove: async (name) => void (await storage.delete(name)),
-    expire: compact,
-    bookmark: () => storage.requestProgress(),
-  };
-}
-
 describe('the contract of a list watcher, a MemoryStorage', () => {
   for (const { name, run } of LIST_WATCHER_CONTRACT) {
     it(name, () =>
       run(() => {
         const storage = memory();
-        return asListWatcher(storage, () => storage.compact()) as ListWatcherSubject<never>;
+        return storedListWatcher(storage, async () => storage.compact()) as ListWatcherSubject<never>;
       }),
     );
     it(`${name}, through a scope`, () =>
       run(() => {
         const storage = memory();
-        return asListWatcher(storage.scope('orders/').scope('default/'), () => storage.compact()) as ListWatcherSubject<never>;
+        return storedListWatcher(storage.scope('orders/').scope('default/'), async () =>
+          storage.compact(),
+        ) as ListWatcherSubject<never>;
       }));
   }
 });

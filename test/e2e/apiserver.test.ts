@@ -1,12 +1,11 @@
 // Clients of Kubernetes against our server, over real sockets: ours, and @kubernetes/client-node as it is.
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { CoreV1Api, CustomObjectsApi, KubeConfig, makeInformer, type V1ConfigMap, Watch } from '@kubernetes/client-node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ApiServer, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from 'watchmux/apiserver';
 import { createListWatcher, Informer, type KubernetesObject } from 'watchmux/cache';
 import { Cluster } from 'watchmux/kubernetes';
 import { MemoryStorage } from 'watchmux/storage';
+import { type Listening, listening } from '../listening.ts';
 
 interface Order extends KubernetesObject {
   readonly spec?: { readonly count: number };
@@ -16,22 +15,19 @@ const ORDERS: ResourceDefinition<Order> = { group: 'example.com', version: 'v1',
 
 describe.each([true, false])('with a cache: %s', (cache) => {
   let server: ApiServer;
-  let http: Server;
+  let at: Listening;
   let url: string;
   const ends: (() => unknown)[] = [];
 
   beforeEach(async () => {
     const resources = [ORDERS, CONFIG_MAPS, NAMESPACES] as readonly ResourceDefinition[];
     server = new ApiServer({ storage: new MemoryStorage(), resources, cache });
-    http = createServer(server.handler);
-    await new Promise<void>((resolve) => void http.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
+    at = await listening(server);
+    url = at.url;
   });
   afterEach(async () => {
     for (const end of ends.splice(0)) await end();
-    await server.shutdown();
-    http.closeAllConnections();
-    await new Promise((resolve) => void http.close(resolve));
+    await at.close();
   });
 
   const config = (): KubeConfig => {

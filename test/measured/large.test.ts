@@ -1,17 +1,15 @@
 // A large object that is decoded, or written again, for those who watch: others have their turns meanwhile. The control is the same in one go.
 // Processor time: what the machine does beside does not count.
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { BackedStorage, type Backend } from '../../src/storage/index.ts';
 import { StoredEntry } from '../../src/storage/stored-entry.ts';
 import { dropEncoded } from '../../src/storage/values.ts';
+import { closers } from '../closing.ts';
 import { ORDERS_PATH, rig } from '../unit/apiserver-rig.ts';
 import { turn } from '../unit/support.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 /** 3 MB of objects that have nothing in common, which takes long to read and to write. */
 const list = Array.from({ length: 150_000 }, (_, n) => ({ [`k${n}`]: [n] }));

@@ -2,7 +2,6 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, it } from 'vitest';
-import { compareVersions, type KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import {
   BACKEND_CONTRACT,
@@ -13,6 +12,7 @@ import {
   type StorageSubject,
 } from '../../src/testing/index.ts';
 import { component, isMissing } from '../components.ts';
+import { storedListWatcher } from '../contract/stored-list-watcher.ts';
 import { type EtcdServer, startEtcd } from './etcd-server.ts';
 
 const missing = isMissing(component('kube-apiserver'));
@@ -34,24 +34,10 @@ afterEach(async () => {
 afterAll(() => etcd?.stop(), START_MS);
 
 /** An empty collection with clients of its own. */
-function subject(): ListWatcherSubject<KubernetesObject> {
+function subject(): ListWatcherSubject {
   const storage = new EtcdStorage({ endpoints: [etcd.url], prefix: `test-${scopes++}` });
   open.push(storage);
-  const source = storage.scope('things/');
-  return {
-    source,
-    compare: compareVersions,
-    put: async (name, labels) => {
-      const metadata = { name, ...(labels && { labels }) };
-      const change = (current: KubernetesObject | undefined): KubernetesObject => ({
-        metadata: { ...metadata, annotations: { turn: `${Number(current?.metadata?.annotations?.turn ?? 0) + 1}` } },
-      });
-      await source.update(name, change, { createIfMissing: true });
-    },
-    remove: async (name) => void (await source.delete(name)),
-    expire: async () => void (await etcd.compact()),
-    bookmark: () => source.requestProgress(),
-  };
+  return storedListWatcher(storage.scope('things/'), async () => void (await etcd.compact()));
 }
 
 describe.skipIf(missing)('the contract of a list watcher, etcd', () => {

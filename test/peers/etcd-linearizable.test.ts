@@ -1,9 +1,10 @@
 // Writes and reads of five clients of a real etcd, through links that break at any byte and a crash: per key, all of them fit into
 // one order. A write whose answer did not come may have happened, or not; it must not have happened twice.
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import { checkLinearizable, type StorageRequest } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
 import { component, isMissing } from '../components.ts';
 import { startTcpProxy } from '../tcp-proxy.ts';
 import { startEtcd } from './etcd-server.ts';
@@ -18,10 +19,7 @@ interface Thing extends KubernetesObject {
   readonly data: number;
 }
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 /** What the error of a request says: that it was refused, or nothing. */
 function answerOf(error: unknown): StorageRequest['answer'] {

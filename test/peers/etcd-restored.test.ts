@@ -1,8 +1,6 @@
 // An etcd that was restored from a snapshot, with etcd's own tool: with revisions that were given before, for other changes, or with such
 // that leave out a thousand million. What was there when a client last looked and is not there now must be no ghost: an informer on the storage,
 // one on a cache of it, and client-go's on a server of it.
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ApiServer, CONFIG_MAPS } from '../../src/apiserver/index.ts';
 import { Informer, type KubernetesObject } from '../../src/cache/index.ts';
@@ -10,6 +8,7 @@ import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import { Cacher } from '../../src/storage/index.ts';
 import { component, isMissing } from '../components.ts';
 import { eventually } from '../eventually.ts';
+import { listening } from '../listening.ts';
 import { startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { ClientProgram } from './client-program.ts';
 import { type EtcdServer, startEtcd } from './etcd-server.ts';
@@ -66,11 +65,8 @@ async function start(lost: number): Promise<Rig> {
     return informer;
   });
   const api = new ApiServer({ storage: open(proxy.url), resources: [CONFIG_MAPS], onError: () => {} });
-  closing.push(() => api.shutdown());
-  const server = createServer(api.handler);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  closing.push(() => server.close());
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url, close } = await listening(api);
+  closing.push(close);
   const program = isMissing(clientGo)
     ? undefined
     : new ClientProgram(clientGo.path, ['informer', '--server', url, '--namespace', 'default']);

@@ -9,7 +9,7 @@ import { ApiServer } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { component, isMissing } from '../components.ts';
 import { EVERYTHING } from '../garbage-world.ts';
-import { listening } from '../unit/apiserver-rig.ts';
+import { listening } from '../listening.ts';
 
 const kubectlBinary = component('kubectl');
 const run = promisify(execFile);

@@ -2,8 +2,6 @@
 // program defines with the keys by which its lists are merged: a Deployment, applied twice, scaled and restarted by kubectl.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -11,6 +9,7 @@ import { ApiServer, BUILT_IN_KINDS, type ResourceDefinition } from 'watchmux/api
 import { MemoryStorage } from 'watchmux/storage';
 import { component, isMissing } from '../components.ts';
 import { until } from '../eventually.ts';
+import { type Listening, listening } from '../listening.ts';
 import { ClientProgram } from './client-program.ts';
 
 const kubectlPeer = component('kubectl');
@@ -53,27 +52,21 @@ const DEPLOYMENTS: ResourceDefinition = {
   },
 };
 
-let api: ApiServer;
-let server: Server;
-let url = '';
+let at: Listening | undefined;
 
 beforeAll(async () => {
   const resources = [...BUILT_IN_KINDS, DEPLOYMENTS];
-  api = new ApiServer({
+  const api = new ApiServer({
     ...{ storage: new MemoryStorage(), resources },
     authenticate: () => 'ada',
     authorize: (verb, resource) => resource !== 'leases.coordination.k8s.io' || verb === 'list',
   });
   await api.ready;
-  server = createServer(api.handler);
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  at = await listening(api);
 }, START_MS);
 
 afterAll(async () => {
-  await api?.shutdown();
-  server?.closeAllConnections();
-  server?.close();
+  await at?.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -81,7 +74,7 @@ describe.skipIf(isMissing(kubectlPeer))('kubectl', () => {
   /** What a command prints, and its exit code. */
   async function run(args: readonly string[], stdin: string = ''): Promise<{ code: number | null; out: string; err: string }> {
     const env = { PATH: process.env.PATH, HOME: folder, KUBECONFIG: join(folder, 'none') };
-    const child = spawn(kubectlPeer.path, ['--server', url, '--cache-dir', join(folder, 'cache'), ...args], { env });
+    const child = spawn(kubectlPeer.path, ['--server', at?.url ?? '', '--cache-dir', join(folder, 'cache'), ...args], { env });
     let [out, err] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text) => (out += text));
     child.stderr.setEncoding('utf8').on('data', (text) => (err += text));
@@ -182,7 +175,7 @@ describe.skipIf(isMissing(kubectlPeer))('kubectl', () => {
 
 describe.skipIf(isMissing(clientGo))('client-go', () => {
   it('records an event that is repeated, in both APIs, and works with typed clients in protobuf', async () => {
-    const program = new ClientProgram(clientGo.path, ['record', '--server', url, '--name', 'recorded']);
+    const program = new ClientProgram(clientGo.path, ['record', '--server', at?.url ?? '', '--name', 'recorded']);
     await until(() => program.of('ended').length > 0);
     const wrote = program.lines.filter(({ type }) => type === 'wrote').map(({ verb, replicas }) => [verb, replicas ?? 0]);
     expect(wrote).toEqual([...[1, 2, 3].map((count) => ['Repeated', count]), ['Again', 1], ['Again', 2], ['kinds', 0]]);

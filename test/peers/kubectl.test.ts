@@ -1,8 +1,6 @@
 // kubectl against our API server over memory: Debian's 1.20, and a current one. Every command with its exit code and what it prints.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -10,6 +8,7 @@ import { ApiServer, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from 'wat
 import { MemoryStorage } from 'watchmux/storage';
 import { component, isMissing } from '../components.ts';
 import { killAll, until } from '../e2e/cli.ts';
+import { type Listening, listening } from '../listening.ts';
 
 interface Order {
   readonly metadata?: { readonly name?: string };
@@ -76,30 +75,22 @@ afterAll(() => {
 describe.each(['kubectl', 'kubectl of Debian'] as const)('%s', (name) => {
   const peer = component(name);
   const old = name !== 'kubectl';
-  let api: ApiServer;
-  let server: Server;
-  let url = '';
+  let at: Listening | undefined;
 
   beforeAll(async () => {
     if (isMissing(peer)) return;
     const resources = [CONFIG_MAPS, NAMESPACES, ORDERS, ZONES] as ResourceDefinition[];
-    api = new ApiServer({ storage: new MemoryStorage(), resources });
+    const api = new ApiServer({ storage: new MemoryStorage(), resources });
     await api.ready;
-    server = createServer(api.handler);
-    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    at = await listening(api);
   }, START_MS);
 
-  afterAll(async () => {
-    await api?.shutdown();
-    server?.closeAllConnections();
-    server?.close();
-  });
+  afterAll(() => at?.close());
 
   function start(args: readonly string[], stdin: string = ''): Running {
     // A cache of discovery that an earlier test left behind would hide what this server says; and nobody's kubeconfig is read.
     const env = { PATH: process.env.PATH, HOME: folder, KUBECONFIG: join(folder, 'none') };
-    const all = ['--server', url, '--cache-dir', join(folder, name, 'cache'), ...args];
+    const all = ['--server', at?.url ?? '', '--cache-dir', join(folder, name, 'cache'), ...args];
     const child = spawn(peer.path, all, { env });
     let [out, err] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text) => (out += text));

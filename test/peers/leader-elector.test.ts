@@ -1,7 +1,5 @@
 // Electors on a real kube-apiserver, and on a server of ours over HTTP: one leads, the others follow when it ends, well or not. Their time
 // stands still while a server is asked: how long it takes to answer ends no leadership.
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApiServer, LEASES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { Cluster, type KubeConfigLike } from '../../src/kubernetes/index.ts';
@@ -10,6 +8,7 @@ import { FakeClock } from '../../src/testing/index.ts';
 import { LeaderElector, type Lease, type LeaseResource } from '../../src/workqueue/index.ts';
 import { component, isMissing } from '../components.ts';
 import { eventually } from '../eventually.ts';
+import { type Listening, listening } from '../listening.ts';
 import { type ApiServer as KubeApiServer, startApiServer } from './apiserver.ts';
 
 const TERMS = { leaseDurationMs: 2_000, renewDeadlineMs: 1_500, retryMs: 200 } as const;
@@ -95,21 +94,16 @@ const configOf = (server: string, credentials: object = {}): KubeConfigLike => (
 
 describe('LeaderElector on a server of ours', () => {
   const api = new ApiServer({ storage: new MemoryStorage(), resources: [LEASES as ResourceDefinition] });
-  let http: Server;
+  let at: Listening;
   beforeAll(async () => {
-    http = createServer(api.handler);
-    await new Promise<void>((resolve) => void http.listen(0, '127.0.0.1', resolve));
+    at = await listening(api);
   });
-  afterAll(async () => {
-    await api.shutdown();
-    http.closeAllConnections();
-    http.close();
-  });
+  afterAll(() => at.close());
 
   test('in process', () => contest(api.resource('leases.coordination.k8s.io/v1').in('inside')));
 
   test('over HTTP', async () => {
-    const cluster = new Cluster(configOf(`http://127.0.0.1:${(http.address() as AddressInfo).port}`));
+    const cluster = new Cluster(configOf(at.url));
     await contest(cluster.resource('leases.coordination.k8s.io/v1').in('outside'));
     cluster.close();
   });

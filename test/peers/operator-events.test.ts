@@ -1,8 +1,6 @@
 // Events of a recorder as people see them: kubectl at a real kube-apiserver and at a server of ours, in either API.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -21,6 +19,7 @@ import { EventRecorder, type EventRecorderOptions } from '../../src/operator/ind
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { component, isMissing } from '../components.ts';
 import { until } from '../eventually.ts';
+import { type Listening, listening } from '../listening.ts';
 import { countOf, turn } from '../unit/event-recorder-rig.ts';
 import { type ApiServer as KubeApiServer, startApiServer } from './apiserver.ts';
 
@@ -144,18 +143,15 @@ function behaviour(get: () => Subject): void {
 describe.skipIf(isMissing(component('kubectl')))('events at a server of ours', () => {
   const resources = [CONFIG_MAPS, ...EVENTS, NAMESPACES] as readonly ResourceDefinition[];
   const api = new ApiServer({ storage: new MemoryStorage(), resources });
-  let http: Server;
+  let at: Listening;
   let subject: Subject;
   beforeAll(async () => {
-    http = createServer(api.handler);
-    await new Promise<void>((resolve) => void http.listen(0, '127.0.0.1', resolve));
-    subject = subjectAt('ours', `http://127.0.0.1:${(http.address() as AddressInfo).port}`);
+    at = await listening(api);
+    subject = subjectAt('ours', at.url);
   });
   afterAll(async () => {
     subject.cluster.close();
-    await api.shutdown();
-    http.closeAllConnections();
-    http.close();
+    await at.close();
   });
   behaviour(() => subject);
 });

@@ -2,11 +2,13 @@
 // event was encoded for one of them or is kept from the other, and whether there is a cache. Nothing is compressed, so there is no other
 // form of a body.
 import fc from 'fast-check';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ApiServer } from '../../src/apiserver/index.ts';
+import { closers } from '../closing.ts';
+import { listening } from '../listening.ts';
 import { runs } from '../runs.ts';
-import { listening, ORDERS_PATH, rig } from '../unit/apiserver-rig.ts';
+import { ORDERS_PATH, rig } from '../unit/apiserver-rig.ts';
 
 const RUNS = runs(20);
 const timeout = 30_000 + RUNS * 400;
@@ -19,10 +21,7 @@ const step = fc.record({
   count: fc.constantFrom(0, 1, 2 ** 53 - 1),
 });
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 const isEnd = (text: string): boolean => text.includes(`"name":"${END}"`);
 

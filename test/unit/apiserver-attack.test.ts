@@ -1,14 +1,13 @@
 // What clients did to a server that its other tests had not thought of. Each of these cost a server its time, memory or end.
 import { connect, type Socket } from 'node:net';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
+import { closers } from '../closing.ts';
 import { eventually } from '../eventually.ts';
-import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { listening } from '../listening.ts';
+import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 async function open(options: Partial<ApiServerOptions> = {}): Promise<ReturnType<typeof rig> & { port: number }> {
   const made = rig(options);

@@ -3,7 +3,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { createListWatcher, type KubernetesObject, type ListWatcher, RetryWatcher } from '../../src/cache/index.ts';
 import type { ObjectEvent, Watch } from '../../src/index.ts';
-import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { listening } from '../listening.ts';
+import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const LABEL = 'watch-this-order';
 

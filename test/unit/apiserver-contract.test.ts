@@ -6,7 +6,8 @@ import { createListWatcher, type ListWatcher } from '../../src/cache/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { LIST_WATCHER_CONTRACT, type ListWatcherSubject } from '../../src/testing/index.ts';
-import { listening, ORDERS, type Order, remote } from './apiserver-rig.ts';
+import { listening } from '../listening.ts';
+import { ORDERS, type Order, remote } from './apiserver-rig.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {

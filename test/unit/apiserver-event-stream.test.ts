@@ -1,13 +1,12 @@
 // Watches as Server-Sent Events, as an EventSource takes them: cut anywhere, it goes on from its last id and has lost nothing.
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
-import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { closers } from '../closing.ts';
+import { listening } from '../listening.ts';
+import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 async function open(options: Partial<ApiServerOptions> = {}): Promise<ReturnType<typeof rig> & { url: string }> {
   const made = rig(options);

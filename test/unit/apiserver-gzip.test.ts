@@ -1,29 +1,25 @@
 // Long answers for clients that accept gzip, without a socket and with one.
-import { createServer, get, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { get, type IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { compressed } from '../../src/apiserver/http/gzip.ts';
 import { PiecesSource, type Source } from '../../src/apiserver/http/sources.ts';
 import type { StreamAnswer } from '../../src/apiserver/http/wire.ts';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
+import { closers } from '../closing.ts';
 import { eventually } from '../eventually.ts';
+import { listening } from '../listening.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 async function served(options: Partial<ApiServerOptions> = {}, text: string = 'x'.repeat(20_000)) {
   const { server, call } = rig(options);
   for (let at = 0; at < 10; at++) {
     expect((await call('POST', ORDERS_PATH, { metadata: { name: `o${at}` }, spec: { item: `${text}${at}` } })).code).toBe(201);
   }
-  const http = createServer(server.handler);
-  closing.push(() => server.shutdown().then(() => http.close()));
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
-  const { port } = http.address() as AddressInfo;
+  const { port, close } = await listening(server);
+  closing.push(close);
   const read = (path: string, headers: Record<string, string>): Promise<{ answer: IncomingMessage; bytes: Buffer }> =>
     new Promise((resolve) => {
       get({ host: '127.0.0.1', port, path, headers }, (answer) => {

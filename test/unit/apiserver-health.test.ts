@@ -1,19 +1,18 @@
 // What a server says of itself to balancers and to its owner, whatever its storage does; and how it goes away.
 import { request } from 'node:http';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { HealthChecks } from '../../src/apiserver/health.ts';
 import type { ApiServer, ApiServerOptions } from '../../src/apiserver/index.ts';
 import { WatchError } from '../../src/index.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
 import { eventually } from '../eventually.ts';
-import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { listening } from '../listening.ts';
+import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 function open(options: Partial<ApiServerOptions> = {}): ReturnType<typeof rig> {
   const made = rig(options);

@@ -3,21 +3,20 @@
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import fc from 'fast-check';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
 import { PATIENCE } from '../../src/cli/server/server.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
 import { eventually, until } from '../eventually.ts';
+import { listening } from '../listening.ts';
 import { runs } from '../runs.ts';
-import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const RUNS = runs(300);
 const CONFIG_MAPS_PATH = '/api/v1/namespaces/default/configmaps';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 async function open(options: Partial<ApiServerOptions> = {}): Promise<ReturnType<typeof rig> & { url: string; port: number }> {
   const made = rig(options);

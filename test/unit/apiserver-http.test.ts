@@ -6,18 +6,17 @@ import { createAdaptorServer } from '@hono/node-server';
 import express from 'express';
 import fc from 'fast-check';
 import { Hono } from 'hono';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ApiServerOptions, RequestReport } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
 import { eventually } from '../eventually.ts';
+import { listening } from '../listening.ts';
 import { runs } from '../runs.ts';
-import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 async function open(
   options: Partial<ApiServerOptions> = {},

@@ -1,21 +1,19 @@
 // Namespaces of several servers on one storage: whichever server is asked, a namespace ends when its last object has gone,
 // nothing stays behind in one that is gone, and another one of the same name is left alone.
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { type ApiServerOptions, NAMESPACES as NAMESPACE_KIND, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { Terminating } from '../../src/apiserver/terminating.ts';
 import { filter } from '../../src/broadcast/filter.ts';
 import { type GetOptions, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
+import { closers } from '../closing.ts';
 import { type Answered, rig } from './apiserver-rig.ts';
 import { macrotask as turn } from './support.ts';
 
 type Rig = ReturnType<typeof rig>;
 
-const closing: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 const NAMESPACES = '/api/v1/namespaces';
 const MAPS = `${NAMESPACES}/x/configmaps`;

@@ -1,19 +1,17 @@
 // What one address and one tenant may cost: a client that wants more gets a 429, and no other notices.
 import fc from 'fast-check';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Quotas, Rates } from '../../src/apiserver/http/quotas.ts';
 import type { ApiServerOptions, CutReport } from '../../src/apiserver/index.ts';
 import { toSettings } from '../../src/apiserver/options.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
 import { eventually } from '../eventually.ts';
 import { runs } from '../runs.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 interface Asked {
   readonly answer: Promise<Response>;

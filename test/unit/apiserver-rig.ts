@@ -1,5 +1,3 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { ApiServer, type ApiServerOptions, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
@@ -68,20 +66,4 @@ function parsed(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** The server behind a socket. */
-export async function listening(server: ApiServer): Promise<{ url: string; http: Server; close: () => Promise<void> }> {
-  const http = createServer(server.handler);
-  await new Promise<void>((resolve) => void http.listen(0, '127.0.0.1', resolve));
-  const { port } = http.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    http,
-    close: async () => {
-      await server.shutdown();
-      http.closeAllConnections();
-      await new Promise<void>((resolve) => void http.close(() => resolve()));
-    },
-  };
 }

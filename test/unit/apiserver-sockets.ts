@@ -3,7 +3,8 @@ import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
-import { listening, rig } from './apiserver-rig.ts';
+import { listening } from '../listening.ts';
+import { rig } from './apiserver-rig.ts';
 
 export interface Opened extends ReturnType<typeof rig> {
   readonly url: string;

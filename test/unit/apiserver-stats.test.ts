@@ -1,19 +1,18 @@
 // What an API server tells about itself: in process, at /stats and at /metrics.
 import { connect } from 'node:net';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import type { ApiServerStats } from '../../src/apiserver/index.ts';
 import { toCacheStats, toMetrics } from '../../src/apiserver/stats.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { toText } from '../../src/watch/telemetry.ts';
+import { closers } from '../closing.ts';
 import { exposition } from '../exposition.ts';
-import { listening, ORDERS_PATH, remote, rig } from './apiserver-rig.ts';
+import { listening } from '../listening.ts';
+import { ORDERS_PATH, remote, rig } from './apiserver-rig.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 const ofOrders = ({ resources }: ApiServerStats): ApiServerStats['resources'][number] | undefined =>
   resources.find(({ resource }) => resource === 'orders.example.com');

@@ -1,24 +1,20 @@
 // A program that does not pass upgrades on to the server: its clients of WebSockets are told, and so is the program.
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { closers } from '../closing.ts';
+import { listening } from '../listening.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 const UPGRADE = { connection: 'keep-alive, Upgrade', upgrade: 'WebSocket' };
 
 it('refuses a request for a WebSocket that nobody listens for, and says so once', async () => {
   const errors: unknown[] = [];
   const { server } = rig({ onError: (error) => errors.push(error) });
-  const http = createServer(server.handler);
-  closing.push(() => server.shutdown().then(() => http.close()));
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
-  const url = `ws://127.0.0.1:${(http.address() as AddressInfo).port}${ORDERS_PATH}?watch=1`;
+  const { http, port, close } = await listening(server);
+  closing.push(close);
+  const url = `ws://127.0.0.1:${port}${ORDERS_PATH}?watch=1`;
   for (const _ of [1, 2]) {
     const client = new WebSocket(url);
     const said = await new Promise((resolve) => client.on('error', ({ message }) => resolve(message)));

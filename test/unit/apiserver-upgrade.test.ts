@@ -1,7 +1,7 @@
 // Requests for an upgrade: what a handshake must have, where its token goes, and the answer to a request that is not one.
 import { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { Upgrades } from '../../src/apiserver/http/upgrade.ts';
 import type { ApiServerOptions, ResourceDefinition } from '../../src/apiserver/index.ts';
@@ -9,12 +9,11 @@ import type { Settings } from '../../src/apiserver/options.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock, FakeWatcher } from '../../src/testing/index.ts';
 import { systemClock } from '../../src/watch/clock.ts';
-import { listening, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { closers } from '../closing.ts';
+import { listening } from '../listening.ts';
+import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 const bearer = (token: string): string => `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
 

@@ -1,6 +1,6 @@
 // Watches over HTTP: headers, events, ends, and who is told what. Upstream: watch_test.go and websocket_test.go of apiserver/endpoints.
 import { connect, type Socket } from 'node:net';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { ApiServer, type ApiServerOptions, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import type { Storage } from '../../src/storage/index.ts';
@@ -8,13 +8,12 @@ import { MemoryStorage } from '../../src/storage/index.ts';
 import { expired, refused, tooLarge } from '../../src/storage/statuses.ts';
 import { FakeClock, FakeWatcher } from '../../src/testing/index.ts';
 import { toStatus } from '../../src/watch/event.ts';
+import { closers } from '../closing.ts';
 import { until } from '../eventually.ts';
-import { listening, ORDERS, ORDERS_PATH, type Order, rig } from './apiserver-rig.ts';
+import { listening } from '../listening.ts';
+import { ORDERS, ORDERS_PATH, type Order, rig } from './apiserver-rig.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 async function open(
   options: Partial<ApiServerOptions> = {},

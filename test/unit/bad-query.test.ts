@@ -10,7 +10,8 @@ import { Hub } from '../../src/bridge/hub/hub.ts';
 import { readQuery, toParameters } from '../../src/bridge/hub/query.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
 import { createMetricsServer } from '../../src/cli/serve/serve.ts';
-import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { listening } from '../listening.ts';
+import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 import { FakeSink } from './fake-sink.ts';
 
 /** No two hexadecimal digits, or no UTF-8. */

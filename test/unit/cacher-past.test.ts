@@ -3,19 +3,17 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ListOptions } from '../../src/cache/index.ts';
 import { versionOf } from '../../src/cache/object.ts';
 import { listPast, upstreamOf } from '../../src/storage/cacher/upstream.ts';
 import { Cacher, MemoryStorage, openMemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
+import { closers } from '../closing.ts';
 import { codeOf, names, type Rig, rig, seen } from './cacher-support.ts';
 import { FaultyStorage, type Pod, type Pods, pod, settle } from './faulty-storage.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 /** Versions 2 to 7, and what there is then: x/b, x/c. */
 async function busy(pods: Pods): Promise<void> {

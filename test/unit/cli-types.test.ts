@@ -1,6 +1,5 @@
 // `watchmux types`: what is written for definitions and OpenAPI documents, and which input is refused.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +12,7 @@ import { types } from '../../src/cli/types/types.ts';
 import type { TypesCommand } from '../../src/cli/types/types-args.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { faultsOf } from '../compile.ts';
+import { listening } from '../listening.ts';
 import { crdOf } from './crd-rig.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'types-'));
@@ -359,12 +359,11 @@ describe('the types of an OpenAPI document', () => {
 describe('watchmux types URL', () => {
   test('writes for a definition that a server serves what it writes for its file', async () => {
     const server = new ApiServer<string>({ storage: new MemoryStorage(), resources: [], customResourceDefinitions: true });
-    const { port, close } = await listening(server);
+    const { url, close } = await listening(server);
     try {
       await server
         .resource('customresourcedefinitions.apiextensions.k8s.io/v1')
         .create(parse(readFileSync(WEBSITE, 'utf8')) as object);
-      const url = `http://127.0.0.1:${port}`;
       await expect.poll(async () => (await fetch(`${url}/openapi/v3/apis/example.com/v1beta1`)).status).toBe(200);
       const own = (await written(WEBSITE)).replace('/** @deprecated use v1 */\n', '');
       expect(await written(url, '--kind', 'websites')).toBe(own);
@@ -374,15 +373,3 @@ describe('watchmux types URL', () => {
     }
   });
 });
-
-async function listening(api: ApiServer<string>): Promise<{ port: number; close(): Promise<void> }> {
-  const server = createServer(api.handler);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    port: (server.address() as { port: number }).port,
-    close: async () => {
-      server.close().closeAllConnections();
-      await api.shutdown();
-    },
-  };
-}

@@ -1,18 +1,16 @@
 // A reader that keeps the state is asked what was there before a change, and etcd is not.
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import { WATCH } from '../../src/storage/etcd/wire/channel.ts';
 import { ProtoReader, ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import type { StorageEvent, StorageWatchOptions } from '../../src/storage/storage.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { closers } from '../closing.ts';
 import { type FakeCall, FakeEtcd, keyValue, put, watchResponse } from './fake-etcd.ts';
 
 type Seen = StorageEvent<KubernetesObject>;
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 interface Opened {
   readonly watch: Watch<Seen>;

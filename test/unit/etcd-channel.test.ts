@@ -1,20 +1,18 @@
 // The members of one etcd as one: who is asked next, for how long, and what an answer has to look like.
 import { once } from 'node:events';
 import { type AddressInfo, createServer, connect as createSocket, type Socket } from 'node:net';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import { Channel, RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
 import { ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
 import { until } from '../eventually.ts';
 import { type Answers, type FakeCall, FakeEtcd, header, range, STATUS, status, watchResponse } from './fake-etcd.ts';
 import { macrotask } from './support.ts';
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 async function fake(answers: Answers = {}): Promise<FakeEtcd> {
   const etcd = await FakeEtcd.start(answers);

@@ -1,6 +1,5 @@
 // The contracts of every list watcher and of every storage, on an etcd in memory. Those on a real one are in test/peers.
-import { afterEach, describe, it } from 'vitest';
-import { compareVersions, type KubernetesObject } from '../../src/cache/index.ts';
+import { describe, it } from 'vitest';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import {
   BACKEND_CONTRACT,
@@ -11,13 +10,12 @@ import {
   STORAGE_CONTRACT,
   type StorageSubject,
 } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
+import { storedListWatcher } from '../contract/stored-list-watcher.ts';
 import { FakeEtcd } from './fake-etcd.ts';
 import { ModelEtcd } from './model-etcd.ts';
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 async function open() {
   const clock = new FakeClock();
@@ -33,26 +31,12 @@ function opened(url: string): EtcdStorage {
   return storage;
 }
 
-async function listWatcher(): Promise<ListWatcherSubject<KubernetesObject>> {
+async function listWatcher(): Promise<ListWatcherSubject> {
   const { model, storage } = await open();
-  const source = storage.scope('things/');
-  return {
-    source,
-    compare: compareVersions,
-    put: async (name, labels) => {
-      const metadata = { name, ...(labels && { labels }) };
-      const change = (current: KubernetesObject | undefined): KubernetesObject => ({
-        metadata: { ...metadata, annotations: { turn: `${Number(current?.metadata?.annotations?.turn ?? 0) + 1}` } },
-      });
-      await source.update(name, change, { createIfMissing: true });
-    },
-    remove: async (name) => void (await source.delete(name)),
-    expire: async () => {
-      model.put('/elsewhere', '{}');
-      model.compact();
-    },
-    bookmark: () => source.requestProgress(),
-  };
+  return storedListWatcher(storage.scope('things/'), async () => {
+    model.put('/elsewhere', '{}');
+    model.compact();
+  });
 }
 
 describe('the contract of a list watcher, etcd in memory', () => {

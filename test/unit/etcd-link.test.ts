@@ -1,18 +1,16 @@
 // A watch of etcd across cuts: when it goes on, when it waits, and when it is told that it cannot.
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import { RANGE, WATCH } from '../../src/storage/etcd/wire/channel.ts';
 import { ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import type { StorageEvent } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
 import { until } from '../eventually.ts';
 import { type Answers, type FakeCall, FakeEtcd, header, keyValue, put, range, watchResponse } from './fake-etcd.ts';
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 async function open(answers: Answers, options: Partial<EtcdStorageOptions> = {}) {
   const etcd = await FakeEtcd.start(answers);

@@ -1,5 +1,5 @@
 // A storage before an etcd that answers what it should not, late, or not at all.
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { HealthChecks } from '../../src/apiserver/health.ts';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { BackedEvents } from '../../src/storage/backed-watch.ts';
@@ -12,6 +12,7 @@ import type { StorageEvent } from '../../src/storage/index.ts';
 import { continueAfter } from '../../src/storage/requests.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
 import { eventually, until } from '../eventually.ts';
 import { startTcpProxy } from '../tcp-proxy.ts';
 import {
@@ -27,10 +28,7 @@ import {
   watchResponse,
 } from './fake-etcd.ts';
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 async function fake(answers: Answers = {}): Promise<FakeEtcd> {
   const etcd = await FakeEtcd.start(answers);

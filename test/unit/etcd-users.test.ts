@@ -1,16 +1,14 @@
 // A storage on an etcd with users: where the token goes, and what happens when it does not count any more.
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import { RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
 import { ProtoWriter } from '../../src/storage/etcd/wire/messages.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
 import { type Answers, type FakeCall, FakeEtcd, header, keyValue, put, range, STATUS, watchResponse } from './fake-etcd.ts';
 
 const AUTHENTICATE = '/etcdserverpb.Auth/Authenticate';
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 const token = (text: string): Uint8Array => new ProtoWriter().message(1, header(1)).bytes(2, Buffer.from(text)).finish();
 const written = (revision: number): Uint8Array => new ProtoWriter().message(1, header(revision)).bool(2, true).finish();

@@ -1,10 +1,11 @@
 // Writes of a storage on etcd that depend on what is there: hints, conflicts, preconditions, and user code that takes its time.
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import { RANGE, TXN } from '../../src/storage/etcd/wire/channel.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
 import { eventually, until } from '../eventually.ts';
 import { type Answers, type FakeCall, FakeEtcd } from './fake-etcd.ts';
 import { ModelEtcd } from './model-etcd.ts';
@@ -13,10 +14,7 @@ interface Thing extends KubernetesObject {
   readonly n?: number;
 }
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 /** `before` may change the model before a write is looked at. */
 async function open(before: (model: ModelEtcd, count: number) => void = () => {}, answers: Answers = {}) {

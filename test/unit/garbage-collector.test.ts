@@ -1,20 +1,18 @@
 // The garbage collector through an API server: what becomes of objects when their owners go. Scenarios after those of upstream's
 // integration and unit tests.
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type ApiServerOptions, REVIEWS, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { OwnerIndex } from '../../src/apiserver/owner-index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { closers } from '../closing.ts';
 import { CONFIG_MAPS, EVERYTHING, NODES, ORDERS, quiet } from '../garbage-world.ts';
 import { remote, rig } from './apiserver-rig.ts';
 
 type Rig = ReturnType<typeof rig>;
 
-const closing: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 function server(options: Partial<ApiServerOptions> = {}): Rig & { readonly errors: unknown[] } {
   const errors: unknown[] = [];

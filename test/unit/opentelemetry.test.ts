@@ -1,7 +1,3 @@
-// Metrics and traces, as the SDK of OpenTelemetry has them.
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
@@ -15,6 +11,7 @@ import { OpenTelemetry, type OpenTelemetryOptions } from '../../src/opentelemetr
 import { Operator } from '../../src/operator/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { exposition } from '../exposition.ts';
+import { listening } from '../listening.ts';
 import { ORDERS, type Order } from './apiserver-rig.ts';
 import { CONFIG_MAP, ORDER } from './operator-rig.ts';
 
@@ -105,15 +102,12 @@ afterEach(async () => {
 async function serve(options: Partial<ApiServerOptions>): Promise<{ readonly url: string; readonly server: ApiServer }> {
   const storage = new MemoryStorage();
   const server = new ApiServer({ storage, resources: [ORDERS, CONFIG_MAPS], ...options });
-  const http: Server = createServer(server.handler);
-  await once(http.listen(0, '127.0.0.1'), 'listening');
+  const { url, close } = await listening(server);
   ends.push(async () => {
-    await server.shutdown();
-    http.close();
-    http.closeAllConnections();
+    await close();
     await storage.close();
   });
-  return { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`, server };
+  return { url, server };
 }
 
 const COLLECTION = '/apis/example.com/v1/namespaces/default/orders';

@@ -1,5 +1,5 @@
 // Kinds that a server has, does not have yet, or no longer: how they are found, and followed.
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ApiServer, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import {
   Informer,
@@ -15,6 +15,7 @@ import { MemoryStorage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { invalid } from '../../src/watch/errors.ts';
+import { closers } from '../closing.ts';
 import { json, serveCluster } from './cluster-server.ts';
 import { crdOf } from './crd-rig.ts';
 
@@ -102,10 +103,7 @@ function flaky() {
   return { clock, state, source: { resource: () => client, kind: kindOf } as unknown as ResourceSource };
 }
 
-const ends: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
+const ends = closers();
 
 /** Follows a kind with an informer, and notes what its handler sees. */
 function inform(followed: FollowedKind, clock: FakeClock) {

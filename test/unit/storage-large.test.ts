@@ -1,20 +1,18 @@
 // Large objects in storages that keep bytes: nothing reads or writes the JSON of one of them at a stretch.
-import { afterEach, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { versionOf } from '../../src/cache/object.ts';
 import { BackedStorage } from '../../src/storage/backed-storage.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import type { ChangeEvent } from '../../src/storage/storage.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { setPace } from '../../src/watch/fair-queue.ts';
+import { closers } from '../closing.ts';
 import { FakeEtcd } from './fake-etcd.ts';
 import { type Big, big, countingJson, STRETCH, useLarge } from './large-objects.ts';
 import { ModelEtcd } from './model-etcd.ts';
 import { collectedUntil, macrotask, NO_GC } from './support.ts';
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 async function opened(): Promise<{ storages: [EtcdStorage<Big>, EtcdStorage<Big>]; model: ModelEtcd }> {
   const model = new ModelEtcd(new FakeClock());

@@ -1,18 +1,16 @@
 // The server's end of a WebSocket, against the client of the package ws, against a raw socket, and with a clock of its own.
 import { createServer, request, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { MESSAGE } from '../../src/bridge/events/forms.ts';
 import type { Frames } from '../../src/bridge/transport/frames.ts';
 import { DEFLATED_MESSAGE, Handshakes } from '../../src/bridge/transport/handshakes.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { closers } from '../closing.ts';
 import { eventually } from '../eventually.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+const closing = closers();
 
 interface Served {
   readonly port: number;

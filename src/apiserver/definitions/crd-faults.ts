@@ -17,12 +17,10 @@ import {
   tooManyCause,
   unsupportedCause,
 } from '../validation/causes.ts';
-import { subdomainFaults } from '../validation/formats.ts';
+import { label1035Faults, subdomainFaults } from '../validation/formats.ts';
 import { structuralFaults } from '../validation/structural-faults.ts';
-import { LABEL_1035 } from '../validation/values.ts';
 import { type Crd, type CrdColumn, type CrdNames, type CrdSpec, type CrdVersion, isTrue, SINGLE_NAMES } from './crd.ts';
 
-const LABEL = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
 const APPROVED = 'api-approved.kubernetes.io';
 const MAX_SELECTABLE_FIELDS = 8;
 const MAX_WARNING_CHARS = 256;
@@ -73,7 +71,8 @@ async function specFaults(spec: CrdSpec, isConverted: boolean): Promise<FieldCau
   const common = await inPieces(commonOf(versions));
   for (const [at, version] of versions.entries()) {
     const field = `spec.versions[${at}]`;
-    if (!isLabel(version.name)) faults.push(invalidCause(`${field}.name`, version.name, labelFault(version.name)));
+    const fault = labelFault(version.name);
+    if (fault) faults.push(invalidCause(`${field}.name`, version.name, fault));
     faults.push(
       ...(await versionFaults(field, { ...version, ...common.without }, { schemaName: 'schema', status: hasStatus(version) })),
     );
@@ -81,7 +80,7 @@ async function specFaults(spec: CrdSpec, isConverted: boolean): Promise<FieldCau
   faults.push(...listFaults(versions));
   // The first one is `spec.version` as well.
   const first = versions[0]?.name ?? '';
-  if (first !== '' && !isLabel(first)) faults.push(invalidCause('spec.version', first, labelFault(first)));
+  if (first !== '' && labelFault(first)) faults.push(invalidCause('spec.version', first, labelFault(first)));
   for (const name of SINGLE_NAMES) {
     if (!names[name]) faults.push(requiredCause(`spec.names.${name}`, ''));
   }
@@ -239,8 +238,8 @@ function namesFaults(field: string, names: CrdNames): FieldCause[] {
   const faults: FieldCause[] = [];
   const check = (place: string, name: string | undefined, isKind: boolean): void => {
     const low = isKind ? name?.toLowerCase() : name;
-    if (!low || isLabel(low)) return;
-    const rule = labelFault(low);
+    const rule = low ? labelFault(low) : '';
+    if (!rule) return;
     const why = isKind ? `may have mixed case, but should otherwise match: ${rule}` : rule;
     faults.push(invalidCause(`${field}.${place}`, name, why));
   };
@@ -326,7 +325,5 @@ function oneOf(field: string, value: string, accepted: readonly string[]): Field
   return accepted.includes(value) ? [] : [unsupportedCause(field, value, accepted)];
 }
 
-const isLabel = (name: string): boolean => name.length <= 63 && LABEL.test(name);
-
-const labelFault = (name: string): string =>
-  [...(name.length > 63 ? ['must be no more than 63 characters'] : []), ...(LABEL.test(name) ? [] : [LABEL_1035])].join(',');
+/** What is wrong with a name in a URL; empty if nothing is. */
+const labelFault = (name: string): string => label1035Faults(name).join(',');

@@ -19,6 +19,7 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { ChangeEvent, Storage } from '../../storage/storage.ts';
+import { Latch } from '../../watch/abort.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { sleep } from '../../watch/clock.ts';
 import { invalid, isWatchError } from '../../watch/errors.ts';
@@ -135,13 +136,11 @@ export class Definitions {
       observer: { whole: (items) => this.whole(items), changed: (event) => this.changed(event) },
     });
     if (this.info === undefined) return;
-    let loaded = (): void => {};
-    this.loading = new Promise<void>((resolve) => {
-      loaded = resolve;
-    }).then(() => {
+    const loaded = new Latch();
+    this.loading = loaded.promise.then(() => {
       this.loading = undefined;
     });
-    this.loaded = loaded;
+    this.loaded = () => loaded.open();
   }
 
   private loaded: () => void = () => {};

@@ -11,6 +11,7 @@
  */
 import { apiVersionOf } from '../../cache/resource-client.ts';
 import { refused } from '../../storage/statuses.ts';
+import { getOrMake } from '../../watch/errors.ts';
 import type { ResourceDefinition } from '../definition.ts';
 import { conversionOf, isJson, readAccept, VERBS, type Verb } from '../request/path.ts';
 import type { Rows } from '../subresources.ts';
@@ -46,9 +47,7 @@ interface Group {
 function toGroups(definitions: readonly Described[]): Group[] {
   const groups = new Map<string, Described[]>();
   for (const each of definitions) {
-    const own = groups.get(each.group);
-    if (own === undefined) groups.set(each.group, [each]);
-    else own.push(each);
+    getOrMake(groups, each.group, () => []).push(each);
   }
   return [...groups.keys()].sort().map((name) => {
     const own = groups.get(name) as Described[];

@@ -4,7 +4,7 @@
  */
 import { apiVersionOf } from '../../cache/resource-client.ts';
 import { isPromise } from '../../watch/abort.ts';
-import { isRecord } from '../../watch/errors.ts';
+import { getOrMake, isRecord } from '../../watch/errors.ts';
 import { atOnce, inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import type { WholeAnswer, WireRequest } from '../http/wire.ts';
@@ -192,9 +192,7 @@ function* partsOf<T>(
 ): Work<readonly Part<T>[]> {
   const parts: Part<T>[] = [];
   for (const each of definitions) {
-    const part = known.get(each) ?? make(each);
-    known.set(each, part);
-    parts.push(part);
+    parts.push(getOrMake(known, each, () => make(each)));
     yield;
   }
   return parts;
@@ -412,9 +410,7 @@ export class OpenApi {
     this.#definitions = definitions;
     this.#version = version;
     for (const each of definitions) {
-      const own = this.#own.get(pathOf(each));
-      if (own === undefined) this.#own.set(pathOf(each), [each]);
-      else own.push(each);
+      getOrMake(this.#own, pathOf(each), () => []).push(each);
     }
     if (before) this.#keep(before);
   }

@@ -196,14 +196,9 @@ function bookmarkEnvelope({ object }: BookmarkEvent, { apiVersion, kind }: Pick<
   return new Envelope({ type: 'BOOKMARK', object: told }, { sequence: 0, id: metadata.resourceVersion });
 }
 
-/** An ERROR, the last event of a stream. */
-function errorEnvelope(event: { readonly type: 'ERROR'; readonly object: object }): Envelope {
-  return new Envelope(event, { sequence: 0 });
-}
-
 const JSON_WIRE: EventWire = {
   making: (object) => (isReady(object) ? undefined : encoding(object, true)),
-  ...{ object: objectEnvelope, bookmark: bookmarkEnvelope, error: errorEnvelope },
+  ...{ object: objectEnvelope, bookmark: bookmarkEnvelope, error: (event) => new Envelope(event, { sequence: 0 }) },
   form: (form) => form,
 };
 

@@ -10,7 +10,7 @@ import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { encoded, encoding, isLarge, isReady } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
-import type { WatchError } from '../../watch/errors.ts';
+import { getOrMake } from '../../watch/errors.ts';
 import { atOnce, inPieces, type Work } from '../../watch/fair-queue.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/path.ts';
 import { hasProtobuf, PROTOBUF } from '../request/protobuf.ts';
@@ -180,9 +180,7 @@ export const PLAIN: Presentation = {
     yield END;
   },
   events: (info) => {
-    const known = plainEvents.get(info) ?? new PlainEvents(info, { show: showing(info) });
-    plainEvents.set(info, known);
-    return known;
+    return getOrMake(plainEvents, info, () => new PlainEvents(info, { show: showing(info) }));
   },
 };
 
@@ -198,9 +196,7 @@ function* paused<R>(work: Work<R>): Generator<Uint8Array, R> {
 /** The `apiVersion` and `kind`, which items of built-in lists omit. */
 function startOf({ apiVersion, kind }: ResourceInfo): Uint8Array {
   const text = `${JSON.stringify({ apiVersion, kind }).slice(0, -1)},`;
-  const known = starts.get(text) ?? utf8.encode(text);
-  starts.set(text, known);
-  return known;
+  return getOrMake(starts, text, () => utf8.encode(text));
 }
 
 const starts: Map<string, Uint8Array> = new Map();
@@ -296,7 +292,7 @@ export function choosePresentation(accept: string | undefined, request: Presenta
       if (found !== undefined) return found;
     }
   }
-  throw notAcceptable();
+  throw refused(406, 'NotAcceptable', 'only the following media types are accepted: application/json, application/yaml');
 }
 
 const EVENT_STREAM = 'text/event-stream';
@@ -304,8 +300,4 @@ const EVENT_STREAM = 'text/event-stream';
 /** Whether a client wants events as Server-Sent Events. */
 export function wantsEventStream(accept: string | undefined): boolean {
   return readAccept(accept).some(({ type }) => type === EVENT_STREAM);
-}
-
-function notAcceptable(): WatchError {
-  return refused(406, 'NotAcceptable', 'only the following media types are accepted: application/json, application/yaml');
 }

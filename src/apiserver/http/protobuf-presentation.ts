@@ -10,6 +10,7 @@ import { Envelope } from '../../bridge/events/envelope.ts';
 import type { Form } from '../../bridge/events/forms.ts';
 import { versionOf } from '../../cache/object.ts';
 import { joined } from '../../decode/framing.ts';
+import { getOrMake } from '../../watch/errors.ts';
 import { atOnce, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { type Shape, shape } from '../kinds/shape.ts';
 import { LIST_META, type NamedKind, shapeOf } from '../kinds/tables.ts';
@@ -72,9 +73,7 @@ export const AS_PROTOBUF: Presentation = {
     yield tail;
   },
   events: (info) => {
-    const known = events.get(info) ?? new PlainEvents(info, { wire: wireOf(info), show: showing(info) });
-    events.set(info, known);
-    return known;
+    return getOrMake(events, info, () => new PlainEvents(info, { wire: wireOf(info), show: showing(info) }));
   },
 };
 

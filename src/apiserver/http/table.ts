@@ -10,6 +10,7 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { badRequest } from '../../storage/statuses.ts';
+import { getOrMake } from '../../watch/errors.ts';
 import type { PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { AGE } from '../kinds/common.ts';
 import { jsonStart } from '../validation/causes.ts';
@@ -181,8 +182,7 @@ function toJsonCell(value: unknown): Cell {
 const failed: WeakMap<Columns, Set<PrinterColumn>> = new WeakMap();
 
 function isFirst(definition: Columns, column: PrinterColumn): boolean {
-  const known = failed.get(definition) ?? new Set();
-  failed.set(definition, known);
+  const known = getOrMake(failed, definition, () => new Set());
   return known.size < known.add(column).size;
 }
 

@@ -4,7 +4,7 @@
  */
 import { apiVersionOf } from '../../cache/resource-client.ts';
 import { put } from '../../storage/json.ts';
-import { isRecord } from '../../watch/errors.ts';
+import { getOrMake, isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import { toBase64 } from './base64.ts';
@@ -470,11 +470,7 @@ const isCrd = ({ group, kind }: NamedKind): boolean => group === 'apiextensions.
 
 /** The fields of what is sent as an object of a built-in kind. */
 export function messageOf(kind: NamedKind): Shape | undefined {
-  let message = messages.get(kind);
-  if (message === undefined) {
-    message = shapeOf(kind) ?? (isCrd(kind) ? CRD : 'none');
-    messages.set(kind, message);
-  }
+  const message = getOrMake(messages, kind, () => shapeOf(kind) ?? (isCrd(kind) ? CRD : 'none'));
   return message === 'none' ? undefined : message;
 }
 
@@ -495,9 +491,7 @@ const schemas: Map<Shape, JsonSchema> = new Map();
 export function builtInSchema(kind: NamedKind): JsonSchema | undefined {
   const of = shapeOf(kind);
   if (of === undefined) return isCrd(kind) ? CRD_SCHEMA : undefined;
-  const known = schemas.get(of) ?? toSchema(of);
-  schemas.set(of, known);
-  return known;
+  return getOrMake(schemas, of, () => toSchema(of));
 }
 
 /** Reads a sent object of a built-in kind according to its table. Objects of other kinds are left as they are. Throws 400. */

@@ -12,7 +12,7 @@
 
 import { put } from '../../storage/json.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
-import { isRecord } from '../../watch/errors.ts';
+import { getOrMake, isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { childOf, jsonStart } from '../validation/causes.ts';
 import { copyingMembers, type JsonObject, ownValue } from './merge-patch.ts';
@@ -202,9 +202,7 @@ function* placesOf(list: readonly unknown[], key: string): Work<Map<string, numb
   yield* each(list, (item, at) => {
     const id = isRecord(item) ? JSON.stringify(ownValue(item, key)) : undefined;
     if (id === undefined) return;
-    const found = places.get(id);
-    if (found) found.push(at);
-    else places.set(id, [at]);
+    getOrMake(places, id, () => []).push(at);
   });
   return places;
 }
@@ -247,9 +245,7 @@ function* ranked(items: readonly unknown[], rankOf: (item: unknown) => number): 
   let [last, isSorted] = [-1, true];
   yield* each(items, (item) => {
     const rank = rankOf(item);
-    const same = byRank.get(rank);
-    if (same) same.push(item);
-    else byRank.set(rank, [item]);
+    getOrMake(byRank, rank, () => []).push(item);
     if (rank < last) isSorted = false;
     else last = rank;
   });

@@ -11,6 +11,7 @@
  */
 import { put, stringifying } from '../../storage/json.ts';
 import { badRequest } from '../../storage/statuses.ts';
+import { getOrMake } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { fromBase64, toBase64 } from '../kinds/base64.ts';
 import { type Field, type Shape, shape } from '../kinds/shape.ts';
@@ -92,12 +93,7 @@ const isNumeric = (type: Field['type']): boolean => type === 'int32' || type ===
 
 /** The message of a map's entry. */
 function entryOf(field: Field): Shape {
-  let entry = entries.get(field);
-  if (entry === undefined) {
-    entry = shape('', { key: [1, 'string', '!', ''], value: [2, field.type, '!', ''] });
-    entries.set(field, entry);
-  }
-  return entry;
+  return getOrMake(entries, field, () => shape('', { key: [1, 'string', '!', ''], value: [2, field.type, '!', ''] }));
 }
 
 const entries: WeakMap<Field, Shape> = new WeakMap();

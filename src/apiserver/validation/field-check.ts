@@ -8,7 +8,7 @@
  */
 
 import { FIELD_VALIDATIONS, type FieldValidation } from '../../cache/resource-client.ts';
-import { isRecord } from '../../watch/errors.ts';
+import { getOrMake, isRecord } from '../../watch/errors.ts';
 import { type Soon, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
 import type { JsonSchema } from '../definition.ts';
@@ -326,9 +326,7 @@ const knownFields: WeakMap<SeenKind, KnownFields> = new WeakMap();
 
 /** The fields that a kind has by its schema, as `kubectl explain` shows them. */
 function knownFieldsOf(kind: SeenKind): KnownFields {
-  const known = knownFields.get(kind) ?? readKnownFields(kind);
-  knownFields.set(kind, known);
-  return known;
+  return getOrMake(knownFields, kind, () => readKnownFields(kind));
 }
 
 function readKnownFields(kind: SeenKind): KnownFields {

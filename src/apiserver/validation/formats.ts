@@ -209,7 +209,7 @@ const SUBDOMAIN_FAULT =
 const VALUE_FAULT =
   "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-export const tooLong = (text: string, most: number, unit: 'bytes' | 'characters' = 'characters'): string[] =>
+const tooLong = (text: string, most: number, unit: 'bytes' | 'characters' = 'characters'): string[] =>
   text.length > most || utf8.encode(text).length > most ? [`must be no more than ${most} ${unit}`] : [];
 /** A longer text is too long for any of these: nothing else is checked, as that would take long for megabytes. */
 const MAX_LOOKED_AT = 1_024;
@@ -220,6 +220,18 @@ export const unless = (isSo: boolean, fault: string): string[] => (isSo ? [] : [
 export const labelFaults = (text: string): string[] => [
   ...tooLong(text, 63),
   ...unless(isOf(DNS_LABEL, text), isOf(SUBDOMAIN, text) ? 'must not contain dots' : LABEL_FAULT),
+];
+
+/** The message for a name that is not a label. */
+export const LABEL_1035: string =
+  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+const LABEL_OF_1035 = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/;
+
+/** What is wrong with the name of a kind, or of a part of its URLs. */
+export const label1035Faults = (text: string): string[] => [
+  ...tooLong(text, 63),
+  ...unless(LABEL_OF_1035.test(text), LABEL_1035),
 ];
 
 /** What is wrong with the name of any other object. */

@@ -5,7 +5,7 @@
  *     $ref, if, const and the like --------> schema.ts: ajv
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { isRecord, WatchError } from '../../watch/errors.ts';
+import { getOrMake, isRecord, WatchError } from '../../watch/errors.ts';
 import { inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema, SchemaCheck } from '../definition.ts';
 import { toPattern, withPatterns } from './patterns.ts';
@@ -137,11 +137,7 @@ export function* trimming<T extends object>(kind: Shaped, object: T): Work<T> {
 /** The same for a stored object, for which it is done only once. */
 export function* fittingStored<T extends object>(kind: Shaped, object: T): Work<T> {
   if (kind.schema === undefined || !isShaping(kind)) return object;
-  let known = shaped.get(kind.schema);
-  if (known === undefined) {
-    known = new WeakMap();
-    shaped.set(kind.schema, known);
-  }
+  const known = getOrMake(shaped, kind.schema, () => new WeakMap<object, object>());
   let made = known.get(object) as T | undefined;
   if (made === undefined) made = yield* shaping(structuralOf(kind.schema), object, { ...termsOf(kind), stored: true });
   known.set(object, made);

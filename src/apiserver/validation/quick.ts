@@ -6,7 +6,7 @@
  */
 
 import { Recent } from '../../storage/shared.ts';
-import { isRecord } from '../../watch/errors.ts';
+import { getOrMake, isRecord } from '../../watch/errors.ts';
 import { formatCheck } from './formats.ts';
 import { toPattern } from './patterns.ts';
 import { isPartOfStored, isTextFormat, type Structural } from './structural.ts';
@@ -32,12 +32,7 @@ export function fitsQuickly(tree: Structural, object: unknown): boolean {
 }
 
 function acceptsOf(tree: Structural): Accepts {
-  let accepts = made.get(tree);
-  if (accepts === undefined) {
-    accepts = toAccepts(tree);
-    made.set(tree, accepts);
-  }
-  return accepts;
+  return getOrMake(made, tree, () => toAccepts(tree));
 }
 
 function toAccepts(tree: Structural): Accepts {

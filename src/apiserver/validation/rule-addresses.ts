@@ -1,4 +1,6 @@
 /** IP addresses and networks in rules. Upstream: `ip.go` and `cidr.go` of `apiserver/pkg/cel/library`, Go's `net/netip`. */
+
+import { groupsOf } from '../../bridge/hub/admission/connection-slots.ts';
 import { hasFormat } from './formats.ts';
 import { type Keyed, spend } from './rule-cost.ts';
 
@@ -14,22 +16,11 @@ function parsed(text: string): { readonly family: 4 | 6; readonly bits: bigint }
     return { family: 4, bits: ofFour(text) };
   }
   if (!hasFormat('ipv6', text)) return undefined;
-  const [head = '', tail] = text.split('::');
-  const [front, back] = [groupsOf(head), groupsOf(tail ?? '')];
-  const zeros = Array<bigint>(8 - front.length - back.length).fill(0n);
-  return { family: 6, bits: [...front, ...zeros, ...back].reduce((all, group) => (all << 16n) | group, 0n) };
+  const groups = groupsOf(text);
+  return groups && { family: 6, bits: groups.reduce((all, group) => (all << 16n) | BigInt(group), 0n) };
 }
 
 const ofFour = (text: string): bigint => text.split('.').reduce((all, part) => (all << 8n) | BigInt(part), 0n);
-
-function groupsOf(text: string): bigint[] {
-  const groups = text === '' ? [] : text.split(':');
-  return groups.flatMap((group) => {
-    if (!group.includes('.')) return [BigInt(`0x${group}`)];
-    const four = ofFour(group);
-    return [four >> 16n, four & 0xffffn];
-  });
-}
 
 /** An address, as a number. */
 export class Ip implements Keyed {

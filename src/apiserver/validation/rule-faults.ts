@@ -7,7 +7,7 @@
  * only the members that the rules of a place name. Upstream: `SchemaDeclType` of `apiserver/pkg/cel/common`, the checker of
  * cel-go.
  */
-import { isRecord } from '../../watch/errors.ts';
+import { getOrMake, isRecord } from '../../watch/errors.ts';
 import { inPieces, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 import { bounded, goEscaped, invalidCause } from './causes.ts';
@@ -180,14 +180,11 @@ class RuleTypes {
   }
 
   #environment(isOptional: boolean): CelEnvironment {
-    let made = this.#environments.get(isOptional);
-    if (made === undefined) {
+    return getOrMake(this.#environments, isOptional, () => {
       const self = this.self as string;
-      made = this.#typed.clone().registerVariable('self', self);
-      made.registerVariable('oldSelf', isOptional ? `optional<${self}>` : self);
-      this.#environments.set(isOptional, made);
-    }
-    return made;
+      const made = this.#typed.clone().registerVariable('self', self);
+      return made.registerVariable('oldSelf', isOptional ? `optional<${self}>` : self);
+    });
   }
 
   /** What is wrong with an expression, if anything, and whether it uses `oldSelf`. */

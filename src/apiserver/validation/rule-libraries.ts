@@ -1,9 +1,16 @@
 /** Libraries of rules: sets, lists, versions, named formats, optional values. Upstream: `apiserver/pkg/cel/library`, cel-go's `ext`. */
 import { quoted } from './causes.ts';
-import { hasFormat, labelFaults, labelValueFaults, qualifiedFaults, subdomainFaults, tooLong, unless } from './formats.ts';
+import {
+  hasFormat,
+  label1035Faults,
+  labelFaults,
+  labelValueFaults,
+  qualifiedFaults,
+  subdomainFaults,
+  unless,
+} from './formats.ts';
 import { costOf, type Keyed, keyOf, spend } from './rule-cost.ts';
 import { formatted, quotedText, typeNameOf } from './rule-text.ts';
-import { LABEL_1035 } from './values.ts';
 
 type List = readonly unknown[];
 
@@ -165,9 +172,6 @@ export class NamedFormat implements Keyed {
     return `format ${this.name}`;
   }
 }
-
-const LABEL_OF_1035 = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/;
-const label1035Faults = (text: string): string[] => [...tooLong(text, 63), ...unless(LABEL_OF_1035.test(text), LABEL_1035)];
 
 /** The prefix of a generated name may end with a dash. */
 const asPrefix =

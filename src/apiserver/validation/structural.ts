@@ -14,7 +14,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { parsing, put, stringifying } from '../../storage/json.ts';
 import { Recent } from '../../storage/shared.ts';
-import { isContainer, isRecord } from '../../watch/errors.ts';
+import { getOrMake, isContainer, isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import { OPEN } from '../documents/schemas.ts';
@@ -59,9 +59,7 @@ const trees: WeakMap<JsonSchema, Structural> = new WeakMap();
 
 /** The tree of a schema of objects, made once. */
 export function structuralOf(schema: JsonSchema): Structural {
-  const known = trees.get(schema) ?? asKind(toStructural({ ...schema, type: 'object' }));
-  trees.set(schema, known);
-  return known;
+  return getOrMake(trees, schema, () => asKind(toStructural({ ...schema, type: 'object' })));
 }
 
 /** The root of a kind, with the members of all objects. A schema may restrict only the names in `metadata`. */
@@ -176,13 +174,10 @@ class Tree implements Structural {
   }
 
   #listed(keyword: string): readonly Structural[] {
-    let made = this.#lists.get(keyword);
-    if (made === undefined) {
+    return getOrMake(this.#lists, keyword, () => {
       const listed = this.source[keyword];
-      made = Array.isArray(listed) ? listed.filter(isRecord).map((each) => new Tree(each, this.#raw)) : NONE;
-      this.#lists.set(keyword, made);
-    }
-    return made;
+      return Array.isArray(listed) ? listed.filter(isRecord).map((each) => new Tree(each, this.#raw)) : NONE;
+    });
   }
 }
 
@@ -419,7 +414,7 @@ class Shaper {
       if (isMeta && node === this.#root) continue;
       const known = node?.properties?.get(name) ?? node?.additional;
       if (ways.prunes && known === undefined && !isMeta && node?.preserves !== true) {
-        this.#unknown(name);
+        this.#found?.add(() => [...this.#steps, name]);
         change(name, undefined);
         continue;
       }
@@ -463,10 +458,6 @@ class Shaper {
   *defaulted(node: Structural, value: object): Work<unknown> {
     return yield* this.#value(node, value, { ...this.#ways, drops: false });
   }
-
-  #unknown(name: string): void {
-    this.#found?.add(() => [...this.#steps, name]);
-  }
 }
 
 const frozen: WeakMap<object, object> = new WeakMap();
@@ -500,9 +491,7 @@ const preservingTrees: WeakMap<Structural, Structural> = new WeakMap();
 /** The same place, but preserving unknown members. */
 function preserving(tree: Structural): Structural {
   if (tree.preserves) return tree;
-  const known = preservingTrees.get(tree) ?? toStructural({ ...tree.source, [OPEN]: true });
-  preservingTrees.set(tree, known);
-  return known;
+  return getOrMake(preservingTrees, tree, () => toStructural({ ...tree.source, [OPEN]: true }));
 }
 
 function copyOf(object: Json): Record<string, unknown> {

@@ -27,7 +27,7 @@ import {
   tooManyCause,
   unsupportedCause,
 } from './causes.ts';
-import { hasFormat } from './formats.ts';
+import { hasFormat, LABEL_1035 } from './formats.ts';
 import { toPattern } from './patterns.ts';
 import { isTextFormat, type Structural } from './structural.ts';
 
@@ -543,10 +543,6 @@ export function headCauses(value: Json, path: string): FieldCause[] {
   }
   return found;
 }
-
-/** The message for a name that is not a label. */
-export const LABEL_1035: string =
-  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
 /** Items of sets, and keys of maps, that occur twice. */
 export function* listCauses(tree: Structural, value: unknown, path: string = ''): Work<FieldCause[]> {

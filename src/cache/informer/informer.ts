@@ -1,5 +1,5 @@
 import { filter } from '../../broadcast/filter.ts';
-import { whenAborted } from '../../watch/abort.ts';
+import { Latch, whenAborted } from '../../watch/abort.ts';
 import { type Clock, listed, systemClock, within } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
@@ -26,7 +26,7 @@ import type {
   StopOptions,
 } from './informer-options.ts';
 import { LiveStore, toObjectEvent } from './live-store.ts';
-import { Latch, Registration } from './registration.ts';
+import { Registration } from './registration.ts';
 
 const HANDLER = ['onAdd', 'onUpdate', 'onDelete'] as const;
 const HANDLER_OPTIONS = ['resyncMs', 'filter', 'overflow', 'capacity', 'onGap'] as const;

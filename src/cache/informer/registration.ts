@@ -15,9 +15,9 @@
  * - An error of a handler is reported, and ends nothing. A handler that was cut is also reported.
  */
 import type { BroadcastWatch } from '../../broadcast/broadcast-watch.ts';
-import { isPromise } from '../../watch/abort.ts';
+import { isPromise, Latch } from '../../watch/abort.ts';
 import { WatchError } from '../../watch/errors.ts';
-import { isInitialEventsEnd, type Status } from '../../watch/event.ts';
+import { isInitialEventsEnd } from '../../watch/event.ts';
 import type { HeapNode } from '../../watch/timetable.ts';
 import type { Handler, HandlerOptions, HandlerRegistration } from './informer-options.ts';
 import { isChange, type LiveStore, type LogEvent, type StateChange, transitionOf } from './live-store.ts';
@@ -138,7 +138,8 @@ export class Registration<T> implements HandlerRegistration, HeapNode {
 
   #handle(event: LogEvent<T>): Promise<void> | undefined {
     if (isChange(event)) return this.#tell(event);
-    if (event.type === 'ERROR') this.#cut(event.object);
+    if (event.type === 'ERROR')
+      this.#fail(new WatchError('REFUSED', `a handler was ended: ${event.object.message}`, { status: event.object }));
     else if (isInitialEventsEnd(event)) this.#synced.open();
     return undefined;
   }
@@ -197,36 +198,8 @@ export class Registration<T> implements HandlerRegistration, HeapNode {
     return this.#removed ? undefined : type; // by the filter, or by `onError`
   }
 
-  #cut(status: Status): void {
-    this.#fail(new WatchError('REFUSED', `a handler was ended: ${status.message}`, { status }));
-  }
-
   #fail(error: unknown): void {
     this.end(error);
     this.#host.onError(error, this.#handler);
-  }
-}
-
-/** A promise that is settled once, from outside. Nobody has to handle its rejection. */
-export class Latch {
-  readonly promise: Promise<void>;
-  /** Whether it has resolved. */
-  isOpen: boolean = false;
-  #resolve: () => void = () => {};
-  /** Has no effect once it is settled. */
-  reject: (error: unknown) => void = () => {};
-
-  constructor() {
-    this.promise = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.reject = reject;
-    });
-    this.promise.catch(() => {});
-  }
-
-  /** Has no effect once it is settled. */
-  open(): void {
-    this.isOpen = true;
-    this.#resolve();
   }
 }

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, checkOptions, checkText, invalid, wholeNumber } from '../../watch/errors.ts';
+import type { ListOptions } from '../list-watcher.ts';
 import { type KubernetesObject, keyOf } from '../object.ts';
 import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
 
@@ -85,13 +86,9 @@ export interface RetryOptions {
 }
 
 /** Options of a `Reflector`. */
-export interface ReflectorOptions<T> extends RetryOptions {
+export interface ReflectorOptions<T> extends RetryOptions, Pick<ListOptions, 'labelSelector' | 'fieldSelector'> {
   /** Failures are forgotten once the source has worked without one for this long, in milliseconds; default 120,000. */
   readonly resetMs?: number | undefined;
-  /** Only objects with these labels, in Kubernetes' text form. Default: all. */
-  readonly labelSelector?: string | undefined;
-  /** Only objects with these fields, in Kubernetes' text form. Default: all. */
-  readonly fieldSelector?: string | undefined;
   /**
    * Whether to request the initial state as part of a watch, and to list only if that is refused. Default true. It saves the
    * source from building a whole list at once.

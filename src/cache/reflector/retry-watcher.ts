@@ -19,19 +19,15 @@ import { type ObjectEvent, type Status, toStatus } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import { type PullSource, PullWatch } from '../../watch/pull-watch.ts';
 import { done, NONE } from '../../watch/reader.ts';
-import type { ListWatcher } from '../list-watcher.ts';
+import type { ListOptions, ListWatcher } from '../list-watcher.ts';
 import { ReflectorAttempt } from './attempt.ts';
 import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toBroken, toFailure, toSilence, versionIn } from './events.ts';
 import { type CheckedRetry, checkRetry, RETRY_NAMES, type RetryOptions } from './reflector-options.ts';
 
 /** Options of a {@link RetryWatcher}. */
-export interface RetryWatcherOptions extends RetryOptions {
+export interface RetryWatcherOptions extends RetryOptions, Pick<ListOptions, 'labelSelector' | 'fieldSelector'> {
   /** The version after which to begin, for example a list's. Neither empty nor `0`. */
   readonly resourceVersion: string;
-  /** Only objects with these labels, in Kubernetes' text form. Default: all. */
-  readonly labelSelector?: string | undefined;
-  /** Only objects with these fields, in Kubernetes' text form. Default: all. */
-  readonly fieldSelector?: string | undefined;
   /**
    * A connection on which nothing arrives for this long, in milliseconds, is considered dead; default 0: never. See
    * `ReflectorOptions`.

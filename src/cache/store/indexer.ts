@@ -1,4 +1,4 @@
-import { callable, checkOptions, checkText, invalid, requireMethod } from '../../watch/errors.ts';
+import { callable, checkOptions, checkText, getOrMake, invalid, requireMethod } from '../../watch/errors.ts';
 import { namespaceOf } from '../object.ts';
 import { Store, type StoreListOptions, type StoreOptions } from './store.ts';
 
@@ -158,9 +158,7 @@ class ObjectIndex<T> {
     if (values.length === 0) this.#values.delete(key);
     else this.#values.set(key, values);
     for (const value of values) {
-      const keys = this.#keys.get(value);
-      if (keys) keys.add(key);
-      else this.#keys.set(value, new Set([key]));
+      getOrMake(this.#keys, value, () => new Set<string>()).add(key);
     }
   }
 

@@ -12,11 +12,15 @@ import { isRecord } from '../../watch/errors.ts';
 import { quote } from '../usage.ts';
 import type { WantedKind } from './types-args.ts';
 
-/** One version of a kind. */
-export interface DescribedKind {
+/** What names a version of a kind. */
+export interface GroupVersionKind {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
+}
+
+/** One version of a kind. */
+export interface DescribedKind extends GroupVersionKind {
   /** Undefined if only the objects are known, and not where a server has them. */
   readonly plural: string | undefined;
   readonly namespaced: boolean;
@@ -86,12 +90,6 @@ export function isOpenApi(value: unknown): value is JsonSchema {
   if (typeof value.openapi !== 'string') return false;
   if (value.openapi.startsWith('3.')) return true;
   throw new Error(`openapi: expected 3.0 or 3.1, not ${quote(value.openapi)}`);
-}
-
-interface GroupVersionKind {
-  readonly group: string;
-  readonly version: string;
-  readonly kind: string;
 }
 
 const idOf = ({ group, version, kind }: GroupVersionKind): string => `${group}/${version}/${kind}`;

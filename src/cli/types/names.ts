@@ -1,6 +1,6 @@
 // The names of interfaces and constants: the same for the same input, whatever its order, and never twice.
 import { compareApiVersions } from '../../apiserver/documents/discovery.ts';
-import { byText, type DescribedKind } from './described.ts';
+import { byText, type DescribedKind, type GroupVersionKind } from './described.ts';
 
 /** Names that have a meaning in the file already. */
 const IMPORTED = ['Kind', 'ResourceType', 'kind'];
@@ -12,13 +12,6 @@ export function pascal(text: string): string {
 }
 
 const constantCase = (text: string): string => text.replace(/[^A-Za-z0-9]+/g, '_').toUpperCase();
-
-/** Something that needs a name. */
-interface Versioned {
-  readonly group: string;
-  readonly version: string;
-  readonly kind: string;
-}
 
 /** The names of one file. */
 export class Names {
@@ -42,7 +35,7 @@ export class Names {
    * Takes the names of interfaces, in this order. The best version of a kind has the kind's name, others append their version;
    * if that is taken, the group goes in front: `Website`, `WebsiteV1beta1`, `EventsEvent`.
    */
-  takeAll<T extends Versioned>(all: readonly T[]): Map<T, { readonly name: string; readonly isBest: boolean }> {
+  takeAll<T extends GroupVersionKind>(all: readonly T[]): Map<T, { readonly name: string; readonly isBest: boolean }> {
     const best = new Map<string, string>();
     for (const { group, version, kind } of all) {
       const before = best.get(`${group}/${kind}`);
@@ -66,7 +59,7 @@ export class Names {
 }
 
 /** The words of the names that something may have, the best first. */
-function forms({ group, version, kind }: Versioned, isBest: boolean): readonly (readonly string[])[] {
+function forms({ group, version, kind }: GroupVersionKind, isBest: boolean): readonly (readonly string[])[] {
   const first = group.split('.')[0] ?? '';
   const before = first === '' ? [] : [first];
   const after = version === '' ? [] : [version];
@@ -82,7 +75,7 @@ function forms({ group, version, kind }: Versioned, isBest: boolean): readonly (
  * The parts of a component's name, such as `io.k8s.api.apps.v1.DeploymentSpec`; in the order in which components get their
  * names.
  */
-export function sortedComponents(components: Iterable<string>): readonly (Versioned & { readonly component: string })[] {
+export function sortedComponents(components: Iterable<string>): readonly (GroupVersionKind & { readonly component: string })[] {
   const parsed = [...components].map((component) => {
     const words = component.split('.');
     const isVersioned = /^v\d/.test(words.at(-2) ?? '');

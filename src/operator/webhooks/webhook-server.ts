@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { limitConnections } from '../../bridge/transport/upgrades.ts';
-import { whenAborted } from '../../watch/abort.ts';
+import { Latch, whenAborted } from '../../watch/abort.ts';
 import { type Clock, gaveUp, systemClock, upkeepClock } from '../../watch/clock.ts';
 import { callable, checkOptions, checkText, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
@@ -78,7 +78,7 @@ export class WebhookServer {
   #state: 'new' | 'running' | 'leaving' = 'new';
   #cancel: () => void = () => {};
   #fail: (error: unknown) => void = () => {};
-  readonly #ready: Deferred<string>;
+  readonly #ready: Latch<string> = new Latch();
 
   /**
    * @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and for files that cannot be read, or do not match.
@@ -103,7 +103,6 @@ export class WebhookServer {
     this.#tls = fromPemFiles<Tls>(files);
     this.#server = this.#create();
     this.#tls.onChange = (tls) => this.#renew(tls);
-    this.#ready = deferred();
   }
 
   /** Resolves with its URL, such as `https://127.0.0.1:9443`, when it listens. Rejects if it cannot. */
@@ -120,8 +119,8 @@ export class WebhookServer {
   async run(signal?: AbortSignal): Promise<void> {
     if (this.#state !== 'new') throw new WatchError('INVALID_ARGUMENT', 'a webhook server runs once');
     this.#state = 'running';
-    const end = deferred<undefined>();
-    const leave = whenAborted(signal, () => end.resolve(undefined));
+    const end = new Latch();
+    const leave = whenAborted(signal, () => end.open());
     this.#fail = (error) => {
       this.#ready.reject(error);
       end.reject(error);
@@ -180,7 +179,7 @@ export class WebhookServer {
     this.#server.listen({ port, ...(host && { host }) }, () => {
       const { address, port: actual, family } = this.#server.address() as AddressInfo;
       const any = address === '::' || address === '0.0.0.0';
-      this.#ready.resolve(`https://${any ? 'localhost' : family === 'IPv6' ? `[${address}]` : address}:${actual}`);
+      this.#ready.open(`https://${any ? 'localhost' : family === 'IPv6' ? `[${address}]` : address}:${actual}`);
     });
   }
 
@@ -213,20 +212,4 @@ export class WebhookServer {
 
 function closed(server: Server): Promise<void> {
   return new Promise((resolve) => void server.close(() => resolve()));
-}
-
-interface Deferred<T> {
-  readonly promise: Promise<T>;
-  readonly resolve: (value: T) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** A promise that may reject without being awaited. */
-function deferred<T>(): Deferred<T> {
-  let [resolve, reject]: [(value: T) => void, (error: unknown) => void] = [() => {}, () => {}];
-  const promise = new Promise<T>((...both) => {
-    [resolve, reject] = both;
-  });
-  promise.catch(() => {});
-  return { promise, resolve, reject };
 }

@@ -9,6 +9,7 @@
  * can be shown are counted and skipped.
  */
 import { STATS_PATH } from '../../bridge/protocol.ts';
+import { getOrMake } from '../../watch/errors.ts';
 import { arrange, bars, byId, drawingSoon, FigureRow, Overview, onPageLife, PageHistory, pollNumbers, say } from '../elements.ts';
 import { count, type PipeClient, type PipeStats, plural, size } from '../words.ts';
 import { ConnectionPanel, PageConnection } from './connection.ts';
@@ -47,8 +48,7 @@ class ClientTable {
     const present = new Set(shown.map(({ id }) => id));
     for (const id of this.rows.keys()) if (!present.has(id)) this.rows.delete(id);
     const elements = shown.map((client) => {
-      const row = this.rows.get(client.id) ?? new ClientRow('client');
-      this.rows.set(client.id, row);
+      const row = getOrMake(this.rows, client.id, () => new ClientRow('client'));
       row.show(client, { capacity, own: client.id === own, returns: overflow === 'disconnect' });
       return row.element;
     });

@@ -6,6 +6,7 @@ import { parseLabelSelector, type Requirement } from '../../selectors/label-sele
 import { byId, make, say } from '../elements.ts';
 import { count, visible } from '../words.ts';
 import type { PageResource } from './api.ts';
+import type { Scope } from './follower.ts';
 import { goTo, type PagePlace } from './place.ts';
 
 /** Namespaces that are offered. */
@@ -59,13 +60,7 @@ export function versionIn(text: string): string {
 }
 
 /** The server applies this. */
-interface Filter {
-  /** Empty for all. */
-  readonly namespace: string;
-  readonly labelSelector: string;
-  readonly fieldSelector: string;
-  readonly version: string;
-}
+type Filter = Omit<Scope, 'resource'>;
 
 const NONE: Filter = { namespace: '', labelSelector: '', fieldSelector: '', version: '' };
 

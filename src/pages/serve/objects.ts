@@ -1,3 +1,4 @@
+import { getOrMake } from '../../watch/errors.ts';
 import { byId, make, SlicedWork, say } from '../elements.ts';
 import { RowWindow } from '../row-window.ts';
 import { count, plural } from '../words.ts';
@@ -252,14 +253,11 @@ export class ObjectTable {
   }
 
   private textOf(row: PageRow): string {
-    let text = this.texts.get(row);
-    if (text === undefined) {
+    return getOrMake(this.texts, row, () => {
       // Ages change all the time.
       const cells = this.columns.map(({ cellOf }) => cellOf(row)).filter(({ timeMs }) => timeMs === undefined);
-      text = [row.metadata.namespace ?? '', row.metadata.name ?? '', ...cells.map((cell) => cell.text)].join('\n').toLowerCase();
-      this.texts.set(row, text);
-    }
-    return text;
+      return [row.metadata.namespace ?? '', row.metadata.name ?? '', ...cells.map((cell) => cell.text)].join('\n').toLowerCase();
+    });
   }
 
   private placeOf(key: string | undefined): number {

@@ -10,9 +10,9 @@ import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { listAll } from '../../cache/pager.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
-import type { BookmarkEvent, ErrorEvent, Status } from '../../watch/event.ts';
+import type { BookmarkEvent, ErrorEvent } from '../../watch/event.ts';
 import { Parts } from '../backed-lists.ts';
-import type { Backend, Backing, Change, Changes } from '../backend.ts';
+import type { Backend, Backing, Changes } from '../backend.ts';
 import type { StateEntry } from '../collection/change-log.ts';
 import type { ListedPart, ListedState } from '../collection/lists.ts';
 import type { ChangeEvent, Storage, StorageEvent } from '../storage.ts';
@@ -117,7 +117,7 @@ class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
           const loading = change.load?.(signal);
           if (loading) await loading;
           signal.throwIfAborted();
-          events.push(this.#keyed(change));
+          events.push({ key: this.#own(change.key), version: change.revision, object: change.object });
         }
         if (batch.progress !== undefined) {
           events.push({ type: 'BOOKMARK', object: { metadata: { resourceVersion: batch.progress } } });
@@ -126,7 +126,7 @@ class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
         failed = { error };
       }
       // Changes before a value that cannot be read are delivered.
-      const status = failed && statusOf(failed.error);
+      const status = failed && (isWatchError(failed.error, 'REFUSED') ? failed.error.status : undefined);
       if (status) events.push({ type: 'ERROR', object: status });
       if (events.length > 0) yield events;
       if (status) return;
@@ -136,10 +136,6 @@ class BackendUpstream<T extends KubernetesObject> implements Upstream<T> {
 
   async requestProgress(): Promise<void> {
     this.#changes?.requestProgress();
-  }
-
-  #keyed({ key, revision, object }: Change<T>): KeyedChange<T> {
-    return { key: this.#own(key), version: revision, object };
   }
 
   #own(key: string): string {
@@ -154,10 +150,6 @@ function endOf(signal: AbortSignal, end: () => void): () => void {
     leave();
     end();
   };
-}
-
-function statusOf(error: unknown): Status | undefined {
-  return isWatchError(error, 'REFUSED') ? error.status : undefined;
 }
 
 class StorageUpstream<T extends KubernetesObject> implements Upstream<T> {

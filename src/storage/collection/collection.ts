@@ -23,7 +23,7 @@ import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
 import { isPromise } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { WatchError } from '../../watch/errors.ts';
+import { getOrMake, WatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, INITIAL_EVENTS_END, type Status } from '../../watch/event.ts';
 import { type Pace, paceOf, type Soon, through } from '../../watch/fair-queue.ts';
 import type { ChangeEvent, FieldFunctions } from '../storage.ts';
@@ -129,14 +129,9 @@ export class Collection<T extends KubernetesObject> {
    * indexes.
    */
   readerOf<U extends KubernetesObject>(fields: FieldFunctions<U>, prefix: string): FieldReader<U> {
-    let readers = this.#readers.get(fields);
-    if (!readers) {
-      readers = new Map();
-      this.#readers.set(fields, readers);
-    }
-    const reader = readers.get(prefix) ?? new FieldReader(fields, { prefix, onError: this.#options.onFieldError });
-    readers.set(prefix, reader);
-    return reader as unknown as FieldReader<U>;
+    const readers = getOrMake(this.#readers, fields, () => new Map<string, FieldReader<never>>());
+    const make = (): FieldReader<U> => new FieldReader(fields, { prefix, onError: this.#options.onFieldError });
+    return getOrMake(readers as Map<string, unknown>, prefix, make) as FieldReader<U>;
   }
 
   /** The entries of the state below a prefix, in order, from a key on. Nothing may be applied in the meantime. */
@@ -334,7 +329,7 @@ export class Collection<T extends KubernetesObject> {
   #gather<R>(
     selection: Selection<T>,
     make: (entry: StateEntry<T>) => R,
-    { isWanted = always, ...terms }: { pace?: Pace; signal?: AbortSignal | undefined; isWanted?: () => boolean },
+    { isWanted = () => true, ...terms }: { pace?: Pace; signal?: AbortSignal | undefined; isWanted?: () => boolean },
   ): Soon<readonly R[]> {
     const found: R[] = [];
     const visit = (entry: StateEntry<T>): boolean => {
@@ -389,10 +384,6 @@ export class Collection<T extends KubernetesObject> {
 
 function toObject<T extends KubernetesObject>({ object }: StateEntry<T>): T {
   return object;
-}
-
-function always(): boolean {
-  return true;
 }
 
 function* downTo(first: number, last: number): IterableIterator<number> {

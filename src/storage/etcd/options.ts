@@ -1,10 +1,10 @@
 import type { SecureClientSessionOptions } from 'node:http2';
 import type { KubernetesObject } from '../../cache/object.ts';
-import { type Clock, systemClock } from '../../watch/clock.ts';
+import { systemClock } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
+import type { BackedStorageOptions } from '../backed-storage.ts';
 import { checkPrefix } from '../keys.ts';
-import type { FieldFunctions } from '../storage.ts';
 import type { ChannelConfig } from './wire/channel.ts';
 
 /** Certificates for TLS with etcd, in PEM. */
@@ -19,7 +19,7 @@ export interface EtcdTls {
 }
 
 /** Options of an `EtcdStorage`. */
-export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObject> {
+export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObject> extends BackedStorageOptions<T> {
   /** The URLs of the members, such as `http://127.0.0.1:2379`. One is used until it fails, then the next. */
   readonly endpoints: readonly string[];
   /** The prefix of all keys; default `/watchmux/`. A slash is added at the beginning and the end if it is missing. */
@@ -30,8 +30,6 @@ export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObjec
   readonly password?: string | (() => string) | undefined;
   /** Only for `https:` endpoints. A function is called for each connection, so that certificates can change. */
   readonly tls?: EtcdTls | (() => EtcdTls) | undefined;
-  /** The fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Scopes may have others. */
-  readonly fields?: FieldFunctions<T> | undefined;
   /** How long a request may take, including retries, in milliseconds; default 10,000. */
   readonly requestTimeoutMs?: number | undefined;
   /** How long connecting to one member may take, in milliseconds; default 3,000. */
@@ -46,15 +44,6 @@ export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObjec
   readonly maxResponseBytes?: number | undefined;
   /** The largest number of objects that share a lease; default 1,000. */
   readonly maxLeaseObjects?: number | undefined;
-  /** Default: the host's. */
-  readonly clock?: Clock | undefined;
-  /** For the jitter of delays; default `Math.random`. */
-  readonly random?: (() => number) | undefined;
-  /**
-   * Called with errors thrown by functions in `fields`, in which case the object is not selected, and with the reason why etcd
-   * ended a watch that it refuses to this storage. Default: `console.error`, once per kind.
-   */
-  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 const NAMES = [

@@ -34,7 +34,7 @@ import { type Watches, WatchGroups } from '../collection/watches.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from '../journal/records.ts';
 import { newLife } from '../life.ts';
 import { foreign, refused, tooLargeObject, tooManyRequests } from '../statuses.ts';
-import type { FieldFunctions } from '../storage.ts';
+import type { FieldFunctions, HistoryOptions } from '../storage.ts';
 import {
   atVersion,
   dropEncoded,
@@ -400,15 +400,7 @@ function sizeOf(object: KubernetesObject | undefined): number {
 }
 
 /** Options of a `MemoryStorage`. */
-export interface MemoryStorageOptions<T extends KubernetesObject = KubernetesObject> {
-  /** How many past changes are kept, so that watches can resume and lists can be read at a version; default 100,000. */
-  readonly maxHistoryItems?: number | undefined;
-  /** The size of the kept changes: the JSON of the states that they replaced, in bytes. Default 64 MiB. */
-  readonly maxHistoryBytes?: number | undefined;
-  /** The maximum age of a kept change, in ms. Older ones are dropped at the next write, not by a timer. Default: no limit. */
-  readonly historyMs?: number | undefined;
-  /** The largest size of an object's JSON, in bytes; a larger one is refused with 413. Default 3 MiB. */
-  readonly maxObjectBytes?: number | undefined;
+export interface MemoryStorageOptions<T extends KubernetesObject = KubernetesObject> extends HistoryOptions {
   /** The largest total size of all objects' JSON, in bytes; a write that would exceed it is refused with 429. Default 1 GiB. */
   readonly maxBytes?: number | undefined;
   /**

@@ -1,14 +1,16 @@
 /** The entry point `watchmux/sqlite`: a storage in a SQLite file. For Node 22.13 and newer, without dependencies. */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { type Clock, systemClock } from '../../watch/clock.ts';
+import { systemClock } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
-import { BackedStorage } from '../backed-storage.ts';
-import type { FieldFunctions } from '../storage.ts';
+import { BackedStorage, type BackedStorageOptions } from '../backed-storage.ts';
+import type { HistoryOptions } from '../storage.ts';
 import { SqliteBackend, type SqliteSettings } from './sqlite-backend.ts';
 import { sqliteOf } from './sqlite-file.ts';
 
 /** Options of a {@link SqliteStorage}. */
-export interface SqliteStorageOptions<T extends KubernetesObject = KubernetesObject> {
+export interface SqliteStorageOptions<T extends KubernetesObject = KubernetesObject>
+  extends HistoryOptions,
+    Omit<BackedStorageOptions<T>, 'prefix'> {
   /**
    * The path of the file. It is created if it does not exist, readable by its owner only; its directory must exist, on a local
    * disk. Several processes may have it open.
@@ -23,24 +25,8 @@ export interface SqliteStorageOptions<T extends KubernetesObject = KubernetesObj
   readonly pollMs?: number | undefined;
   /** How long a request may wait for other processes' locks on the file, in ms; then it is refused with 429. Default 5,000. */
   readonly busyTimeoutMs?: number | undefined;
-  /** How many past changes are kept, so that watches can resume and lists can be read at a version; default 100,000. */
-  readonly maxHistoryItems?: number | undefined;
-  /** The size of the kept changes: the JSON of the states that they replaced, in bytes. Default 64 MiB. */
-  readonly maxHistoryBytes?: number | undefined;
-  /** The maximum age of a kept change, in ms. Older ones are dropped at the next writes, not by a timer. Default: no limit. */
-  readonly historyMs?: number | undefined;
-  /** The largest size of an object's JSON, in bytes; a larger one is refused with 413. Default 3 MiB. */
-  readonly maxObjectBytes?: number | undefined;
-  /** The fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Scopes may have others. */
-  readonly fields?: FieldFunctions<T> | undefined;
-  /** Default: the host's. */
-  readonly clock?: Clock | undefined;
   /** The time of day in ms, by which objects expire. Default `Date.now`. */
   readonly now?: (() => number) | undefined;
-  /** For the jitter of delays; default `Math.random`. */
-  readonly random?: (() => number) | undefined;
-  /** Called with errors of functions in `fields`; the object is then not selected. Default: `console.error`, once per kind. */
-  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 const NAMES = [

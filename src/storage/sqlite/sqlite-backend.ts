@@ -15,7 +15,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { type Clock, upkeepClock } from '../../watch/clock.ts';
-import { isWatchError, WatchError } from '../../watch/errors.ts';
+import { getOrMake, isWatchError, WatchError } from '../../watch/errors.ts';
 import type {
   Backend,
   Changes,
@@ -232,12 +232,7 @@ export class SqliteBackend implements Backend, SqliteReads {
   }
 
   sql(text: string): Statement {
-    let statement = this.#statements.get(text);
-    if (!statement) {
-      statement = (this.#database as Database).prepare(text);
-      this.#statements.set(text, statement);
-    }
-    return statement;
+    return getOrMake(this.#statements, text, () => (this.#database as Database).prepare(text));
   }
 
   /** @throws {WatchError} 410 for a revision whose state is gone, or that was never issued. */

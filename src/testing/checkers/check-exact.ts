@@ -1,3 +1,4 @@
+import { getOrMake } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { type Due, digest, lostOf, type ReceivedEvent, type Run, readOut, takenAt } from './digest.ts';
 import { type History, RULES, type Violation, violation } from './history.ts';
@@ -132,9 +133,7 @@ function storyOf<E>(run: Run<E>): Story<E> {
   const changes = run.due.map((due, place) => ({ ...due, place, key: run.options.keyOf(due.event) }));
   const byKey = new Map<unknown, KeyedChange<E>[]>();
   for (const change of changes) {
-    const others = byKey.get(change.key) ?? [];
-    byKey.set(change.key, others);
-    others.push(change);
+    getOrMake(byKey, change.key, () => []).push(change);
   }
   const errors = changes.filter(({ event }) => isError(event)).map(({ place }) => place);
   return { run, changes, byKey, told: new Map(), errors };

@@ -1,3 +1,4 @@
+import { getOrMake } from '../../watch/errors.ts';
 import { show, type Violation, violation } from './history.ts';
 
 /** One request to a storage, for one key: the call, the answer, and the times of both. */
@@ -46,9 +47,7 @@ const MAX_STATES = 2_000_000;
 export function checkLinearizable({ requests, initial = {} }: StorageHistory): Violation | undefined {
   const byKey = new Map<string, StorageRequest[]>();
   for (const request of requests) {
-    const of = byKey.get(request.key);
-    if (of) of.push(request);
-    else byKey.set(request.key, [request]);
+    getOrMake(byKey, request.key, () => []).push(request);
   }
   for (const [key, of] of byKey) {
     const deadEnd = new Search(of, textOf(Object.hasOwn(initial, key) ? initial[key] : undefined)).run();

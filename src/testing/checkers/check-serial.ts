@@ -1,3 +1,4 @@
+import { getOrMake } from '../../watch/errors.ts';
 import { type Finding, show, type Violation, violation } from './history.ts';
 
 /** One thing that happened to a work queue, in the order in which it was seen. */
@@ -46,8 +47,7 @@ export function checkSerial<K>({ steps, keyOf = (key) => key }: QueueHistory<K>)
       if (left) return left;
     } else {
       const id = keyOf(each.key);
-      const known = keys.get(id) ?? { worker: undefined, inHand: false, dueSince: undefined, asked: 0 };
-      keys.set(id, known);
+      const known = getOrMake(keys, id, () => ({ worker: undefined, inHand: false, dueSince: undefined, asked: 0 }));
       const wrong = apply(known, each, { at, over });
       if (wrong) return violation('Serial', { event: id, ...wrong });
     }

@@ -1,5 +1,5 @@
 import { foldKey, objectKey } from '../../broadcast/fold.ts';
-import { invalid } from '../../watch/errors.ts';
+import { getOrMake, invalid } from '../../watch/errors.ts';
 import { isErrorEvent, type WatchEvent } from '../../watch/event.ts';
 import { type History, RULES, type Step, show, type WatcherOptions } from './history.ts';
 
@@ -302,9 +302,7 @@ function witnesses<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): W
   const reads = new Map<string, { read: number; events: readonly E[] }[]>();
   for (const step of steps) {
     if (step.step !== 'delivered' || folds.has(step.watcher)) continue;
-    const own = reads.get(step.watcher) ?? [];
-    reads.set(step.watcher, own);
-    own.push(step);
+    getOrMake(reads, step.watcher, () => []).push(step);
   }
   const ranks = [...reads.values()].map((own) => {
     own.sort((one, other) => one.read - other.read);

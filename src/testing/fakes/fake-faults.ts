@@ -3,7 +3,7 @@ import { metadataOf } from '../../cache/object.ts';
 import { FieldSelector, parseFieldSelector } from '../../selectors/field-selector.ts';
 import { LabelSelector, parseLabelSelector } from '../../selectors/label-selector.ts';
 import { SelectionPredicate } from '../../selectors/predicate.ts';
-import { whenAborted } from '../../watch/abort.ts';
+import { Latch, whenAborted } from '../../watch/abort.ts';
 import { type Clock, sleep } from '../../watch/clock.ts';
 import { invalid, isWatchError, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
@@ -34,7 +34,7 @@ export abstract class FakeFaults {
   #defects: FakeDefect[] = [];
   #cutAfter: number = Number.POSITIVE_INFINITY;
   #error: { readonly after: number; readonly status: Status } | undefined;
-  #held: Promise<void> | undefined;
+  #held: Latch | undefined;
   #delayMs: number = 0;
   #refusesInitial: boolean = false;
   /** The annotation of the BOOKMARK that ends initial events. */
@@ -114,14 +114,11 @@ export abstract class FakeFaults {
 
   /** Requests made from now on wait until the returned function is called, or their signal aborts. */
   hold(): () => void {
-    let release = (): void => {};
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const held = new Latch();
     this.#held = held;
     return () => {
       if (this.#held === held) this.#held = undefined;
-      release();
+      held.open();
     };
   }
 
@@ -132,7 +129,7 @@ export abstract class FakeFaults {
     signal?.throwIfAborted();
     if (this.requests.length < MAX_REQUESTS) this.requests.push(request);
     if (this.#delayMs > 0) await sleep(this.#delayMs, { clock: this.#clock, signal });
-    if (this.#held) await released(this.#held, signal);
+    if (this.#held) await released(this.#held.promise, signal);
     signal?.throwIfAborted();
     if (this.#failures[verb].length > 0) throw this.#failures[verb].shift();
     if (this.#refusesInitial && request.verb === 'watch' && request.options.sendInitialEvents !== undefined) {

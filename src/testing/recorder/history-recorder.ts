@@ -7,7 +7,7 @@ import {
   type WatchOptions,
 } from '../../broadcast/broadcaster.ts';
 import { concerns } from '../../broadcast/topics.ts';
-import { checkOptions, isWatchError } from '../../watch/errors.ts';
+import { checkOptions, getOrMake, isWatchError } from '../../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../../watch/event.ts';
 import { Batches, Iteration } from '../../watch/reader.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
@@ -127,9 +127,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends Err
   }
 
   private pairOf(signal: AbortSignal): AbortPair {
-    const pair = this.pairs.get(signal) ?? new AbortPair(signal);
-    this.pairs.set(signal, pair);
-    return pair;
+    return getOrMake(this.pairs, signal, () => new AbortPair(signal));
   }
 
   /** Calls `broadcaster.shutdown` and records it. */

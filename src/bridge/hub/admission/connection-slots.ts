@@ -22,7 +22,7 @@ export function networkOf(address: string): string {
 }
 
 /** The eight numbers of an IPv6 address; undefined for anything else. */
-function groupsOf(address: string): readonly number[] | undefined {
+export function groupsOf(address: string): readonly number[] | undefined {
   const dotted = /^(.*:)(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(address);
   const byte = (at: number): number => Number(dotted?.[at]);
   const hex = dotted && `${dotted[1]}${((byte(2) << 8) | byte(3)).toString(16)}:${((byte(4) << 8) | byte(5)).toString(16)}`;

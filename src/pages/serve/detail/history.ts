@@ -1,4 +1,6 @@
 /** The history of one object: what has changed, and when. Bounded in entries and in bytes; the oldest entries go first. */
+
+import { getOrMake } from '../../../watch/errors.ts';
 import { byId, make } from '../../elements.ts';
 import { plural, timeOf, visible } from '../../words.ts';
 import { changesOf, type FieldChanges } from './changes.ts';
@@ -156,9 +158,7 @@ export class HistoryView {
   show({ entries }: ObjectHistory): void {
     this.list.replaceChildren(
       ...entries.map((entry) => {
-        const element = this.elements.get(entry) ?? toItem(entry);
-        this.elements.set(entry, element);
-        return element;
+        return getOrMake(this.elements, entry, () => toItem(entry));
       }),
     );
   }

@@ -1,3 +1,4 @@
+import { getOrMake } from '../../../watch/errors.ts';
 import { type CacheGuaranteeName, type Finding, show, type Violation } from '../history.ts';
 import { type CacheHistory, type CacheState, type CacheStepOf, difference, judged, type SourceHistory } from './cache-history.ts';
 import { checkFolded } from './check-folded.ts';
@@ -211,11 +212,7 @@ interface Handler {
 export function checkSynced(history: CacheHistory): Violation | undefined {
   const caches = new Map<string, Cache>();
   const handlers = new Map<string, Handler>();
-  const cacheOf = (name: string): Cache => {
-    const cache = caches.get(name) ?? { seen: { version: '', state: {} }, synced: false };
-    caches.set(name, cache);
-    return cache;
-  };
+  const cacheOf = (name: string): Cache => getOrMake(caches, name, () => ({ seen: { version: '', state: {} }, synced: false }));
   return judged('Synced', history, (step, source) => {
     switch (step.step) {
       case 'cache':
