@@ -68,8 +68,18 @@ describe('what is nested deeper', () => {
       message: expect.stringContaining('json: expected at most 10000 levels of objects and lists'),
     });
     expect(() => hub.tryPublish(any, event(lists(100_000)))).toThrow('json: expected at most 10000 levels');
-    // JSON.stringify says so itself.
-    await expect(hub.publish({ type: 'ADDED', object: JSON.parse(lists(100_000)) })).rejects.toThrow(RangeError);
+    const deep: unknown = JSON.parse(lists(100_000));
+    // Before Node 26, JSON.stringify says so itself.
+    const isWritten = ((): boolean => {
+      try {
+        return JSON.stringify(deep) !== '';
+      } catch {
+        return false;
+      }
+    })();
+    const refusal = isWritten ? /^object: expected at most 10000 levels of objects and lists, got / : RangeError;
+    await expect(hub.publish({ type: 'ADDED', object: deep })).rejects.toThrow(refusal);
+    expect(() => hub.tryPublish({ type: 'ADDED', object: deep })).toThrow(refusal);
     await hub.publish(any, { json: event(lists(9_999)) });
     await hub.publish({ type: 'ADDED', object: 1 });
     expect(hub.stats().accepted).toBe(2);

@@ -53,8 +53,8 @@ export class Envelope implements WatchEvent, ReportsDeletion {
   private readonly keeper: Keeper | undefined;
 
   /**
-   * @throws {WatchError} INVALID_ARGUMENT for null, undefined, a type that is not a non-empty string, or a text that is nested deeper
-   * than 10,000 levels; TypeError for an object that JSON cannot represent, such as a cycle.
+   * @throws {WatchError} INVALID_ARGUMENT for null, undefined, a type that is not a non-empty string, or a text or object that is nested
+   * deeper than 10,000 levels; TypeError for an object that JSON cannot represent, such as a cycle.
    */
   constructor(event: WatchEvent, place: EnvelopeInit) {
     const { type, object } = checked(event);
@@ -140,7 +140,10 @@ export function bookmarkOf(version: string, options: BookmarkOptions): Envelope 
  * null, because an event always has both members.
  */
 function stringify({ type, object }: WatchEvent): string {
-  return `{"type":${JSON.stringify(type)},"object":${JSON.stringify(object) ?? 'null'}`;
+  const text = `{"type":${JSON.stringify(type)},"object":${JSON.stringify(object) ?? 'null'}`;
+  // Node 26 writes objects of any depth, which receivers refuse.
+  if (isTooDeep(text)) throw invalid('object', object, `at most ${MAX_DEPTH} levels of objects and lists`);
+  return text;
 }
 
 /** Returns a JSON text without its last brace. */

@@ -333,6 +333,8 @@ class Connection {
   #begin(path: string, headers: OutgoingHttpHeaders, isWatch: boolean = false): CallStream | Failure {
     const { clock, keepAliveMs, maxResponseBytes } = this.#config;
     try {
+      // One that has been destroyed says so only later.
+      if (this.#session?.destroyed) this.#session = undefined;
       this.#session ??= this.#connect();
       const session = this.#session;
       const use = this.#open.get(session) as Use;
