@@ -12,9 +12,11 @@
  *   lags or is away, or that no longer serves this version, is an error like others: the informer keeps its objects, and tries again.
  * - What is listed is never of two kinds: one that goes, or gets another name, between two pages ends the list with 410.
  * - A watch of a kind that has come back ends with 410, so its objects are listed: none of those before is among them.
+ * - A kind may have been gone so briefly that no list was 404. If it has another scope since, its objects show that: the server is asked.
  */
+import { filter } from '../broadcast/filter.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
-import type { KubernetesObject } from '../cache/object.ts';
+import { type KubernetesObject, namespaceOf } from '../cache/object.ts';
 import { type Prepare, preparedList, takesPrepare } from '../cache/pager.ts';
 import { nameOf, type ResourceClient, type ResourceSource } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
@@ -42,6 +44,8 @@ export interface FollowedKindOptions {
 interface Found<T extends object> {
   readonly type: FullType;
   readonly client: ResourceClient<T>;
+  /** The server was asked about objects of another scope, and says that this is the kind's. */
+  readonly asked?: boolean;
 }
 
 /** How long until the server is asked again, at first and at most. */
@@ -62,6 +66,8 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   #unsure: boolean = false;
   /** Whether the last that was listed or streamed were objects, which a deletion must remove. If the kind is gone: by the next list. */
   #held: boolean = false;
+  /** Whether an object of another scope was seen since the server was asked. */
+  #strange: boolean = false;
   #waiting: boolean = false;
   #error: unknown;
 
@@ -112,8 +118,11 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
       const found = await this.#find(options.signal);
       try {
         const list = await preparedList(this.#within(found), options, prepare);
-        this.#held = true;
-        return list;
+        if (list.items.every((object) => fits(found, object))) {
+          this.#held = true;
+          return list;
+        }
+        this.#strange = true;
       } catch (error) {
         if (!isWatchError(error, 'REFUSED') || error.status?.code !== 404) throw error;
         await this.#checkGone(found, error, options.signal);
@@ -123,10 +132,18 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   }
 
   async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
-    if (this.#found) {
-      const watch = await this.#within(this.#found).watch(options);
+    const before = this.#found;
+    if (before) {
+      const found = await this.#find(options.signal);
+      const rescoped = (): WatchError => refused(410, 'Expired', `${this.name} has another scope by now`);
+      if (!sameKind(found, before) && !options.sendInitialEvents) throw rescoped();
+      const watch = await this.#within(found).watch(options);
       if (options.sendInitialEvents) this.#held = true;
-      return watch;
+      return filter(watch, (event) => {
+        if (event.type === 'BOOKMARK' || event.type === 'ERROR' || fits(found, event.object)) return event;
+        this.#strange = true;
+        throw rescoped();
+      });
     }
     // A stream has no time to wait: a list has.
     if (options.sendInitialEvents) throw refused(404, 'NotFound', `the server does not have ${this.name}`);
@@ -140,7 +157,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   }
 
   async #find(signal: AbortSignal | undefined): Promise<Found<T>> {
-    if (this.#found) return this.#found;
+    if (this.#found && !this.#strange) return this.#found;
     if (!this.#finding?.pending) this.#finding = new SharedWork((own) => this.#search(own));
     return await this.#finding.join(signal);
   }
@@ -154,8 +171,10 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
       if (found) {
         if (this.#waiting) this.#options.tell?.(`the server has ${this.name} now`);
         this.#waiting = false;
-        this.#found = found;
-        return found;
+        const asked = this.#strange && this.#found && sameKind(found, this.#found);
+        this.#strange = false;
+        this.#found = asked ? { ...found, asked } : found;
+        return this.#found;
       }
       await sleep(backoff.failed({}), { clock, signal });
     }
@@ -212,11 +231,11 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   }
 
   /** What the kind is called by now; undefined: the server has it in no version. Throws if it has it as before, or in another version. */
-  async #askAbout({ type }: Found<T>, error: WatchError, signal: AbortSignal | undefined): Promise<Found<T> | undefined> {
+  async #askAbout(found: Found<T>, error: WatchError, signal: AbortSignal | undefined): Promise<Found<T> | undefined> {
     const now = await this.#ask(signal);
-    if (now && nameOf(now.type) === nameOf(type) && now.type.namespaced === type.namespaced) throw error;
+    if (now && sameKind(now, found)) throw error;
     // Also if it has another kind that is called so: of a short name, the first group that answers is taken.
-    const other = await this.#otherVersion(type, signal);
+    const other = await this.#otherVersion(found.type, signal);
     if (other && (!now || other !== nameOf(now.type))) {
       const { status } = error;
       throw new WatchError('REFUSED', `the server has ${other}, and no longer ${this.name}`, { status, cause: error });
@@ -234,4 +253,13 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
       throw error;
     }
   }
+}
+
+function sameKind({ type: one }: Found<object>, { type: other }: Found<object>): boolean {
+  return nameOf(one) === nameOf(other) && one.namespaced === other.namespaced;
+}
+
+/** Whether an object may be one of the kind as it is known. */
+function fits({ type, asked = false }: Found<object>, object: object): boolean {
+  return asked || type.namespaced === (namespaceOf(object) !== '');
 }
