@@ -292,6 +292,11 @@ export class Operator {
     const { namespace, ...settings }: OperatorElectionOptions = leaderElection === true ? {} : leaderElection;
     const context = (cluster as { readonly namespace?: string }).namespace;
     const leases = cluster.resource('leases.coordination.k8s.io/v1').in(namespace ?? own ?? context ?? 'default');
+    const told = (verb: 'get' | 'create' | 'update') => async (what: never, request: never) => {
+      const answer = await leases[verb](what, request);
+      this.#failures.up(LEASE);
+      return answer;
+    };
     const { identity = `${hostname()}_${crypto.randomUUID().slice(0, 8)}` } = settings;
     return new LeaderElector({
       clock,
@@ -299,7 +304,7 @@ export class Operator {
       ...settings,
       identity,
       name: this.#leaseName,
-      leases: leases as unknown as LeaseResource,
+      leases: { get: told('get'), create: told('create'), update: told('update') } as unknown as LeaseResource,
       onError: (error) => this.#tell(error, { during: 'leader' }),
     });
   }
@@ -336,8 +341,8 @@ export class Operator {
   }
 
   #print(error: unknown, { during, controller, key, attempt, dropped, kind }: OperatorFailure): void {
-    if (during === 'source') {
-      this.#failures.down(`the source of ${kind}`, error);
+    if (during === 'source' || during === 'leader') {
+      this.#failures.down(during === 'leader' ? LEASE : `the source of ${kind}`, error);
       return;
     }
     const what = `${during === 'event' ? 'an event' : during}${controller === undefined ? '' : ` of ${controller}`}`;
@@ -353,6 +358,8 @@ export class Operator {
 }
 
 const NAME = /^(?!.{64})[a-z0-9](?:-*[a-z0-9])*(?:\.[a-z0-9](?:-*[a-z0-9])*)*$/;
+/** What a request of the election fails for, in a log. */
+const LEASE = 'the lease';
 const SYNC_TIMEOUT_MS = 120_000;
 const SHUTDOWN_TIMEOUT_MS = 30_000;
 
