@@ -52,7 +52,7 @@ export interface WorkContext {
   /**
    * Counts the key as being processed until a promise has settled, so that it does not run again before. The worker continues
    * with other keys. `run` also waits for the promise, so pass the signal to whatever the promise waits for. Call it before the
-   * work ends.
+   * work ends. What the promise rejects with is told to `onError`, and the key is not retried for it.
    */
   readonly hold: (until: Promise<unknown>) => void;
 }
@@ -61,7 +61,7 @@ export interface WorkContext {
 export interface WorkFailure<K> {
   readonly key: K;
   readonly attempt: number;
-  /** Whether the key will be retried. It is not while the queue shuts down. */
+  /** Whether the key will be retried. It is not while the queue shuts down, nor for a promise that was held. */
   readonly willRetry: boolean;
 }
 
@@ -75,7 +75,7 @@ export interface RunOptions<K> {
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * Called when work throws or rejects, before the key is retried. If it throws, `run` ends with that error. Default:
+   * Called when work throws or rejects, before the key is retried, and when what it held rejects. If it throws, `run` ends with that error. Default:
    * `console.error`, once per kind.
    */
   readonly onError?: ((error: unknown, failure: WorkFailure<K>) => void) | undefined;
@@ -227,14 +227,16 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortCon
   const { signal } = turn;
   const number = task.attemptOf(key);
   const holds: Promise<unknown>[] = [];
+  // What fails because it was told to stop is neither the key's fault nor news.
+  const tell = (error: unknown, willRetry: boolean): void => {
+    if (!signal.aborted || error !== signal.reason) onError(error, { key, attempt: number, willRetry });
+  };
   inWork.add(key);
   try {
     try {
       await work(key, { signal, attempt: number, hold: (until) => void holds.push(until) });
     } catch (error) {
-      // What fails because it was told to stop is neither the key's fault nor news.
-      const told = signal.aborted && error === signal.reason;
-      if (!told) onError(error, { key, attempt: number, willRetry: !queue.shuttingDown });
+      tell(error, !queue.shuttingDown);
       if (signal.aborted) task.again(key);
       else queue.addRateLimited(key);
       return;
@@ -250,7 +252,8 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortCon
     };
     if (holds.length === 0) done();
     else {
-      const end = (): void => {
+      const end = (ends: readonly PromiseSettledResult<unknown>[]): void => {
+        for (const each of ends) if (each.status === 'rejected') tell(each.reason, false);
         running.delete(turn);
         done();
       };
