@@ -74,7 +74,16 @@ describe('what is no object of the kind is 400', () => {
     },
   );
 
-  const TIMES = ['', 'x', '2026', '2026-01-02', '2026-01-02T03:04:05', '2026-01-02 03:04:05Z', '2026-02-30T00:00:00Z', '2026-01-01T24:00:00Z'];
+  const TIMES = [
+    '',
+    'x',
+    '2026',
+    '2026-01-02',
+    '2026-01-02T03:04:05',
+    '2026-01-02 03:04:05Z',
+    '2026-02-30T00:00:00Z',
+    '2026-01-01T24:00:00Z',
+  ];
   test.each(TIMES)('a time is one of Go: not %j', async (time) => {
     const { call } = start();
     for (const member of ['creationTimestamp', 'deletionTimestamp']) {

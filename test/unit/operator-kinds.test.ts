@@ -354,7 +354,13 @@ describe('a kind that is deleted', () => {
   it('objects that are not of the scope that the server tells are taken as they are', async () => {
     const { clock, source } = flaky(); // it has objects in no namespace of a kind that has namespaces
     const asked: unknown[] = [];
-    const counted = { ...source, kind: async (...args: Parameters<ResourceSource['kind']>) => (asked.push(args), source.kind(...args)) };
+    const counted = {
+      ...source,
+      kind: async (...args: Parameters<ResourceSource['kind']>) => {
+        asked.push(args);
+        return source.kind(...args);
+      },
+    };
     const { changes, errors } = inform(new FollowedKind(counted as ResourceSource, 'widgets.example.com/v1', { clock }), clock);
     await reached(clock, () => changes.length === 1);
     await clock.advanceAsync(60_000);
