@@ -117,8 +117,14 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
       }
       const found = await this.#find(options.signal);
       try {
-        const list = await preparedList(this.#within(found), options, prepare);
-        if (list.items.every((object) => fits(found, object))) {
+        let strange = false;
+        // What `prepare` makes of an object need not be one.
+        const seen: Prepare<T> = (object) => {
+          strange ||= !fits(found, object);
+          return prepare ? prepare(object) : object;
+        };
+        const list = await preparedList(this.#within(found), options, seen);
+        if (!strange) {
           this.#held = true;
           return list;
         }
@@ -134,7 +140,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
     const before = this.#found;
     if (before) {
-      const found = await this.#find(options.signal);
+      const found = this.#strange ? await this.#find(options.signal) : before;
       const rescoped = (): WatchError => refused(410, 'Expired', `${this.name} has another scope by now`);
       if (!sameKind(found, before) && !options.sendInitialEvents) throw rescoped();
       const watch = await this.#within(found).watch(options);

@@ -292,11 +292,6 @@ export class Operator {
     const { namespace, ...settings }: OperatorElectionOptions = leaderElection === true ? {} : leaderElection;
     const context = (cluster as { readonly namespace?: string }).namespace;
     const leases = cluster.resource('leases.coordination.k8s.io/v1').in(namespace ?? own ?? context ?? 'default');
-    const told = (verb: 'get' | 'create' | 'update') => async (what: never, request: never) => {
-      const answer = await leases[verb](what, request);
-      this.#failures.up(LEASE);
-      return answer;
-    };
     const { identity = `${hostname()}_${crypto.randomUUID().slice(0, 8)}` } = settings;
     return new LeaderElector({
       clock,
@@ -304,8 +299,9 @@ export class Operator {
       ...settings,
       identity,
       name: this.#leaseName,
-      leases: { get: told('get'), create: told('create'), update: told('update') } as unknown as LeaseResource,
+      leases: leases as unknown as LeaseResource,
       onError: (error) => this.#tell(error, { during: 'leader' }),
+      onAnswer: () => this.#failures.up(LEASE),
     });
   }
 
