@@ -238,7 +238,8 @@ export interface OperatorFailure {
 }
 
 /** Options of the election of an operator's leader: those of `LeaderElector` that it does not know itself. */
-export interface OperatorElectionOptions extends Partial<Omit<LeaderElectorOptions, 'leases' | 'identity' | 'onError' | 'onAnswer'>> {
+export interface OperatorElectionOptions
+  extends Partial<Omit<LeaderElectorOptions, 'leases' | 'identity' | 'onError' | 'onAnswer'>> {
   /** The name of this instance. No two may have the same. Default: the host's, and a random part: `web-7d4b9_1f0e9c2a`. */
   readonly identity?: string | undefined;
   /** The namespace of the lease. Default: that of the operator, or of the cluster's context, or `default`. */
