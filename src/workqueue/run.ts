@@ -223,18 +223,21 @@ async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
 }
 
 async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortController): Promise<void> {
-  const { work, onError, running, inWork } = task;
   const { signal } = turn;
+  const { work, onError, running, inWork } = task;
   const number = task.attemptOf(key);
-  const holds: Promise<unknown>[] = [];
+  let held: Promise<unknown> | undefined;
   // What fails because it was told to stop is neither the key's fault nor news.
-  const tell = (error: unknown, willRetry: boolean): void => {
+  const tell = (error: unknown, willRetry = false): void => {
     if (!signal.aborted || error !== signal.reason) onError(error, { key, attempt: number, willRetry });
+  };
+  const hold = (until: Promise<unknown>): void => {
+    held = Promise.all([held, until.catch(tell)]);
   };
   inWork.add(key);
   try {
     try {
-      await work(key, { signal, attempt: number, hold: (until) => void holds.push(until) });
+      await work(key, { signal, attempt: number, hold });
     } catch (error) {
       tell(error, !queue.shuttingDown);
       if (signal.aborted) task.again(key);
@@ -249,16 +252,10 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortCon
     const done = (): void => {
       inWork.delete(key);
       queue.done(key);
+      running.delete(turn);
     };
-    if (holds.length === 0) done();
-    else {
-      const end = (ends: readonly PromiseSettledResult<unknown>[]): void => {
-        for (const each of ends) if (each.status === 'rejected') tell(each.reason, false);
-        running.delete(turn);
-        done();
-      };
-      running.set(turn, Promise.allSettled(holds).then(end));
-    }
+    if (held) running.set(turn, held.then(done));
+    else done();
   }
 }
 
