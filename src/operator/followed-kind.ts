@@ -13,9 +13,11 @@
  *   its objects, and tries again.
  * - A list never mixes two kinds: if the kind is deleted or renamed between two pages, the list ends with 410.
  * - A watch of a kind that has come back ends with 410, so its objects are listed, without any of the earlier ones.
+ * - A kind may be replaced so quickly that no list gets a 404. If its scope has changed, its objects show that: the server is asked.
  */
+import { filter } from '../broadcast/filter.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
-import type { KubernetesObject } from '../cache/object.ts';
+import { type KubernetesObject, namespaceOf } from '../cache/object.ts';
 import { type Prepare, preparedList, takesPrepare } from '../cache/pager.ts';
 import { nameOf, type ResourceClient, type ResourceSource } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
@@ -45,6 +47,8 @@ export interface FollowedKindOptions {
 interface Found<T extends object> {
   readonly type: FullType;
   readonly client: ResourceClient<T>;
+  /** The server was asked about objects of another scope, and says that this is the kind's. */
+  readonly asked?: boolean;
 }
 
 /** How long until the server is asked again, at first and at most. */
@@ -65,6 +69,8 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   #unsure: boolean = false;
   /** Whether the last list or stream had objects, which the next list must remove if the kind is gone. */
   #held: boolean = false;
+  /** Whether an object of another scope was seen since the server was asked. */
+  #strange: boolean = false;
   #waiting: boolean = false;
   #error: unknown;
 
@@ -114,9 +120,18 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
       }
       const found = await this.#find(options.signal);
       try {
-        const list = await preparedList(this.#within(found), options, prepare);
-        this.#held = true;
-        return list;
+        let strange = false;
+        // What `prepare` makes of an object need not be one.
+        const seen: Prepare<T> = (object) => {
+          strange ||= !fits(found, object);
+          return prepare ? prepare(object) : object;
+        };
+        const list = await preparedList(this.#within(found), options, seen);
+        if (!strange) {
+          this.#held = true;
+          return list;
+        }
+        this.#strange = true;
       } catch (error) {
         if (!isWatchError(error, 'REFUSED') || error.status?.code !== 404) throw error;
         await this.#checkGone(found, error, options.signal);
@@ -126,10 +141,18 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   }
 
   async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
-    if (this.#found) {
-      const watch = await this.#within(this.#found).watch(options);
+    const before = this.#found;
+    if (before) {
+      const found = this.#strange ? await this.#find(options.signal) : before;
+      const rescoped = (): WatchError => refused(410, 'Expired', `${this.name} has another scope by now`);
+      if (!sameKind(found, before) && !options.sendInitialEvents) throw rescoped();
+      const watch = await this.#within(found).watch(options);
       if (options.sendInitialEvents) this.#held = true;
-      return watch;
+      return filter(watch, (event) => {
+        if (event.type === 'BOOKMARK' || event.type === 'ERROR' || fits(found, event.object)) return event;
+        this.#strange = true;
+        throw rescoped();
+      });
     }
     // A stream cannot wait, but a list can.
     if (options.sendInitialEvents) throw refused(404, 'NotFound', `the server does not have ${this.name}`);
@@ -143,7 +166,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   }
 
   async #find(signal: AbortSignal | undefined): Promise<Found<T>> {
-    if (this.#found) return this.#found;
+    if (this.#found && !this.#strange) return this.#found;
     if (!this.#finding?.pending) this.#finding = new SharedWork((own) => this.#search(own));
     return await this.#finding.join(signal);
   }
@@ -157,8 +180,10 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
       if (found) {
         if (this.#waiting) this.#options.tell?.(`the server has ${this.name} now`);
         this.#waiting = false;
-        this.#found = found;
-        return found;
+        const asked = this.#strange && this.#found && sameKind(found, this.#found);
+        this.#strange = false;
+        this.#found = asked ? { ...found, asked } : found;
+        return this.#found;
       }
       await sleep(backoff.failed({}), { clock, signal });
     }
@@ -217,11 +242,11 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   /**
    * The kind under its current name; undefined: the server has no version of it. Throws if it has the same version, or another.
    */
-  async #askAbout({ type }: Found<T>, error: WatchError, signal: AbortSignal | undefined): Promise<Found<T> | undefined> {
+  async #askAbout(found: Found<T>, error: WatchError, signal: AbortSignal | undefined): Promise<Found<T> | undefined> {
     const now = await this.#ask(signal);
-    if (now && nameOf(now.type) === nameOf(type) && now.type.namespaced === type.namespaced) throw error;
+    if (now && sameKind(now, found)) throw error;
     // Even if it has another kind of that name: for a short name, the first group that has it counts.
-    const other = await this.#otherVersion(type, signal);
+    const other = await this.#otherVersion(found.type, signal);
     if (other && (!now || other !== nameOf(now.type))) {
       const { status } = error;
       throw new WatchError('REFUSED', `the server has ${other}, and no longer ${this.name}`, { status, cause: error });
@@ -239,4 +264,13 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
       throw error;
     }
   }
+}
+
+function sameKind({ type: one }: Found<object>, { type: other }: Found<object>): boolean {
+  return nameOf(one) === nameOf(other) && one.namespaced === other.namespaced;
+}
+
+/** Whether an object may be one of the kind as it is known. */
+function fits({ type, asked = false }: Found<object>, object: object): boolean {
+  return asked || type.namespaced === (namespaceOf(object) !== '');
 }

@@ -240,7 +240,8 @@ export interface OperatorFailure {
 }
 
 /** Options of the election of an operator's leader: those of `LeaderElector` that the operator does not set itself. */
-export interface OperatorElectionOptions extends Partial<Omit<LeaderElectorOptions, 'leases' | 'identity' | 'onError'>> {
+export interface OperatorElectionOptions
+  extends Partial<Omit<LeaderElectorOptions, 'leases' | 'identity' | 'onError' | 'onAnswer'>> {
   /** The name of this instance. No two may have the same. Default: the host's, and a random part: `web-7d4b9_1f0e9c2a`. */
   readonly identity?: string | undefined;
   /** The namespace of the lease. Default: that of the operator, or of the cluster's context, or `default`. */

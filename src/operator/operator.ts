@@ -301,6 +301,7 @@ export class Operator {
       name: this.#leaseName,
       leases: leases as unknown as LeaseResource,
       onError: (error) => this.#tell(error, { during: 'leader' }),
+      onAnswer: () => this.#failures.up(LEASE),
     });
   }
 
@@ -336,8 +337,8 @@ export class Operator {
   }
 
   #print(error: unknown, { during, controller, key, attempt, dropped, kind }: OperatorFailure): void {
-    if (during === 'source') {
-      this.#failures.down(`the source of ${kind}`, error);
+    if (during === 'source' || during === 'leader') {
+      this.#failures.down(during === 'leader' ? LEASE : `the source of ${kind}`, error);
       return;
     }
     const what = `${during === 'event' ? 'an event' : during}${controller === undefined ? '' : ` of ${controller}`}`;
@@ -353,6 +354,8 @@ export class Operator {
 }
 
 const NAME = /^(?!.{64})[a-z0-9](?:-*[a-z0-9])*(?:\.[a-z0-9](?:-*[a-z0-9])*)*$/;
+/** What a request of the election fails for, in a log. */
+const LEASE = 'the lease';
 const SYNC_TIMEOUT_MS = 120_000;
 const SHUTDOWN_TIMEOUT_MS = 30_000;
 

@@ -51,6 +51,8 @@ export interface LeaderElectorOptions {
    * requests are answered again.
    */
   readonly onError?: ((error: unknown, failure: LeaderFailure) => void) | undefined;
+  /** Called for each request that was answered: the lease can be reached. If it throws, `run` ends with that error. */
+  readonly onAnswer?: (() => void) | undefined;
   /** Source of time. Default: the host's. */
   readonly clock?: Clock | undefined;
   /** The time of day for the lease's timestamps, which only people read, in ms since 1970. Default `Date.now`. */
@@ -60,10 +62,7 @@ export interface LeaderElectorOptions {
 }
 
 /** The options with all defaults filled in. */
-type LeaderSettings = { readonly [Name in keyof LeaderElectorOptions]-?: NonNullable<LeaderElectorOptions[Name]> } & {
-  /** A request was answered. */
-  readonly onAnswer: () => void;
-};
+type LeaderSettings = { readonly [Name in keyof LeaderElectorOptions]-?: NonNullable<LeaderElectorOptions[Name]> };
 
 const NAMES = [
   'leases',
@@ -75,6 +74,7 @@ const NAMES = [
   'requestTimeoutMs',
   'onNewLeader',
   'onError',
+  'onAnswer',
   'clock',
   'now',
   'random',
@@ -82,7 +82,8 @@ const NAMES = [
 
 /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
 function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
-  const { leases, name, identity = crypto.randomUUID(), onNewLeader, onError, now, random } = checkOptions(options, NAMES);
+  const { leases, name, identity = crypto.randomUUID(), ...others } = checkOptions(options, NAMES);
+  const { onNewLeader, onError, onAnswer, now, random } = others;
   const clock = requireMethod('clock', options.clock ?? systemClock, 'schedule', 'a Clock');
   const failures = new Failures(`leader elector ${name}`, { clock });
   for (const method of ['get', 'create', 'update'] as const) requireMethod('leases', leases, method, 'a resource of leases');
@@ -93,7 +94,7 @@ function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
     identity: text('identity', identity),
     onNewLeader: callable('onNewLeader', onNewLeader) ?? (() => {}),
     onError: callable('onError', onError) ?? ((error, { during }) => failures.down('the lease', error, ` (${during})`)),
-    onAnswer: () => failures.up('the lease'),
+    onAnswer: callable('onAnswer', onAnswer) ?? (() => failures.up('the lease')),
     clock,
     now: callable('now', now) ?? Date.now,
     random: callable('random', random) ?? Math.random,
@@ -353,7 +354,7 @@ export class LeaderElector {
     }
     cancel();
     leave();
-    if (answer !== 'failed') this.#settings.onAnswer();
+    if (answer !== 'failed') this.#guarded(this.#settings.onAnswer);
     this.#election.answered(request, answer, { sentMs, nowMs: clock.now() });
     this.#announce();
     return answer;

@@ -51,7 +51,7 @@ export interface WorkContext {
   /**
    * Counts the key as being processed until a promise has settled, so that it does not run again before then. The worker
    * continues with other keys. `run` also waits for the promise, so pass the signal to whatever the promise waits for. Call it
-   * before the work ends.
+   * before the work ends. If the promise rejects, `onError` gets the error, and the key is not retried for it.
    */
   readonly hold: (until: Promise<unknown>) => void;
 }
@@ -60,7 +60,7 @@ export interface WorkContext {
 export interface WorkFailure<K> {
   readonly key: K;
   readonly attempt: number;
-  /** Whether the key will be retried. It is not while the queue shuts down. */
+  /** Whether the key will be retried. It is not while the queue shuts down, nor for a promise that was held. */
   readonly willRetry: boolean;
 }
 
@@ -74,7 +74,7 @@ export interface RunOptions<K> {
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * Called when work throws or rejects, before the key is retried. If it throws, `run` ends with that error. Default:
+   * Called when work throws or rejects, before the key is retried, and when what it held rejects. If it throws, `run` ends with that error. Default:
    * `console.error`, once per kind.
    */
   readonly onError?: ((error: unknown, failure: WorkFailure<K>) => void) | undefined;
@@ -222,18 +222,23 @@ async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
 }
 
 async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortController): Promise<void> {
-  const { work, onError, running, inWork } = task;
   const { signal } = turn;
+  const { work, onError, running, inWork } = task;
   const number = task.attemptOf(key);
-  const holds: Promise<unknown>[] = [];
+  let held: Promise<unknown> | undefined;
+  // What fails because it was told to stop is neither the key's fault nor news.
+  const tell = (error: unknown, willRetry = false): void => {
+    if (!signal.aborted || error !== signal.reason) onError(error, { key, attempt: number, willRetry });
+  };
+  const hold = (until: Promise<unknown>): void => {
+    held = Promise.all([held, until.catch(tell)]);
+  };
   inWork.add(key);
   try {
     try {
-      await work(key, { signal, attempt: number, hold: (until) => void holds.push(until) });
+      await work(key, { signal, attempt: number, hold });
     } catch (error) {
-      // A failure because of the stop is neither the key's fault nor news.
-      const told = signal.aborted && error === signal.reason;
-      if (!told) onError(error, { key, attempt: number, willRetry: !queue.shuttingDown });
+      tell(error, !queue.shuttingDown);
       if (signal.aborted) task.again(key);
       else queue.addRateLimited(key);
       return;
@@ -246,15 +251,10 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortCon
     const done = (): void => {
       inWork.delete(key);
       queue.done(key);
+      running.delete(turn);
     };
-    if (holds.length === 0) done();
-    else {
-      const end = (): void => {
-        running.delete(turn);
-        done();
-      };
-      running.set(turn, Promise.allSettled(holds).then(end));
-    }
+    if (held) running.set(turn, held.then(done));
+    else done();
   }
 }
 

@@ -64,6 +64,33 @@ describe('requests behind others on their connection', () => {
   });
 });
 
+describe('who asks', () => {
+  test.each(['User', 'Group', 'Uid'])(
+    'is nobody else: Impersonate-%s is refused, and does nothing with the rights of its sender',
+    async (name) => {
+      const authorize = vi.fn(() => true);
+      const { call } = await open({ authenticate: () => 'admin', authorize });
+      await call('POST', ORDERS_PATH, { metadata: { name: 'a' } });
+      authorize.mockClear();
+      const headers = { [`impersonate-${name}`]: 'ann' };
+      for (const [method, path] of [
+        ['GET', ORDERS_PATH],
+        ['DELETE', `${ORDERS_PATH}/a`],
+        ['GET', '/metrics'],
+        ['GET', '/apis'],
+      ] as const) {
+        const { code, body } = await call(method, path, undefined, headers);
+        expect([code, body.message]).toEqual([
+          403,
+          'this server impersonates nobody, so it refuses requests with Impersonate-* headers',
+        ]);
+      }
+      expect(authorize).not.toHaveBeenCalled();
+      expect((await call('GET', `${ORDERS_PATH}/a`)).code).toBe(200);
+    },
+  );
+});
+
 describe('patches', () => {
   const JSON_PATCH = { 'content-type': 'application/json-patch+json' };
   const STRATEGIC = { 'content-type': 'application/strategic-merge-patch+json' };

@@ -74,6 +74,30 @@ describe('what is no object of the kind is 400', () => {
     },
   );
 
+  const TIMES = [
+    '',
+    'x',
+    '2026',
+    '2026-01-02',
+    '2026-01-02T03:04:05',
+    '2026-01-02 03:04:05Z',
+    '2026-02-30T00:00:00Z',
+    '2026-01-01T24:00:00Z',
+  ];
+  test.each(TIMES)('a time is one of Go: not %j', async (time) => {
+    const { call } = start();
+    for (const member of ['creationTimestamp', 'deletionTimestamp']) {
+      const { code, body } = await create(call, { name: 'a', [member]: time });
+      expect([code, body.message]).toEqual([400, `metadata.${member}: expected a time`]);
+    }
+    const { code, body } = await create(call, { name: 'a', managedFields: [{ time }] });
+    expect([code, body.message]).toEqual([400, 'metadata.managedFields.time: expected a time']);
+    await create(call, { name: 'a' });
+    const change = { metadata: { creationTimestamp: time } };
+    const type = { 'content-type': 'application/merge-patch+json' };
+    expect((await call('PATCH', `${ORDERS_PATH}/a`, change, type)).code).toBe(422);
+  });
+
   test('null is nothing, in each member', async () => {
     const { call } = start();
     const none = { generateName: null, labels: null, annotations: null, finalizers: null, ownerReferences: null, uid: null };
@@ -144,6 +168,15 @@ describe('what metadata must not be is 422', () => {
       ...['kind', 'uid'].map((member) => `metadata.ownerReferences[1].${member}`),
       ...['apiVersion', 'kind', 'name', 'uid'].map((member) => `metadata.ownerReferences[2].${member}`),
     ]);
+  });
+
+  test.each(['/', 'v1/', 'a/b/c', 'a//b', '//'])('an owner has a version: not %j', async (apiVersion) => {
+    const { call } = start();
+    const owner = { apiVersion, kind: 'ConfigMap', name: 'c', uid: '1' };
+    const { code, body } = await create(call, { name: 'a', ownerReferences: [owner] });
+    const message = `Invalid value: "${apiVersion}": must be <group>/<version> or <version>`;
+    expect([code, body.details.causes]).toMatchObject([422, [{ field: 'metadata.ownerReferences[0].apiVersion', message }]]);
+    expect((await create(call, { name: 'a', ownerReferences: [{ ...owner, apiVersion: '/v1' }] })).code).toBe(201); // as there
   });
 
   test('no event is an owner', async () => {

@@ -297,6 +297,21 @@ describe('what is deprecated', () => {
   });
 });
 
+describe('what is deprecated without words', () => {
+  test.each([
+    { which: [true, false], said: '; use example.com/v2 Widget' },
+    { which: [false, true], said: '' }, // v1 is no newer one
+    { which: [true, true], said: '' },
+  ])('names the first newer version that is not: $which', async ({ which, said }) => {
+    const { call } = await defined();
+    const path = which[0] ? V1_PATH : V2_PATH;
+    const versions = VERSIONS.map((version, at) => ({ ...version, deprecated: which[at] }));
+    await call('PATCH', `${CRDS}/widgets.example.com`, { spec: { versions } });
+    const warned = async (): Promise<string | null> => (await call('GET', path)).headers.get('warning');
+    await expect.poll(warned).toBe(`299 - "example.com/${which[0] ? 'v1' : 'v2'} Widget is deprecated${said}"`);
+  });
+});
+
 describe('what else reads a kind in a version that is not stored', () => {
   test('an informer has its objects in that version, also those that are deleted', async () => {
     const { server, call } = await defined();

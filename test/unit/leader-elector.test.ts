@@ -255,6 +255,12 @@ describe('LeaderElector', () => {
     await expect(broken.run(rig.work(leads))).rejects.toThrow('told');
     const rejecting = rig.elector('three', { onNewLeader: () => Promise.reject(new Error('told later')) });
     await expect(rejecting.run(rig.work(leads))).rejects.toThrow('told later');
+    const answered = rig.elector('four', {
+      onAnswer: () => {
+        throw new Error('answered');
+      },
+    });
+    await expect(answered.run(rig.work(leads))).rejects.toThrow('answered');
     expect(rig.clock.pending).toBe(0);
   });
 

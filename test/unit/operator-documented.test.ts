@@ -106,6 +106,7 @@ describe('the controllers of an operator', () => {
     });
     const reference = { kind: 'Order', name: 'a', uid, controller: true };
     await maps.create({ metadata: { name: 'old', ownerReferences: [{ ...reference, apiVersion: 'example.com/v1beta1' }] } });
+    await settle(); // or one reconcile sees both
     await maps.create({ metadata: { name: 'other', ownerReferences: [{ ...reference, apiVersion: 'example.org/v1' }] } });
     await settle();
     expect(keys).toEqual(['default/a 0', 'default/a 1']);

@@ -322,6 +322,49 @@ describe('a kind that is deleted', () => {
     expect(followed.type).toEqual({ ...WIDGETS, plural: 'widgetz', namespaced: false });
   });
 
+  it.each([
+    { before: 'Namespaced', after: 'Cluster', there: true },
+    { before: 'Namespaced', after: 'Cluster', there: false },
+    { before: 'Cluster', after: 'Namespaced', there: true },
+    { before: 'Cluster', after: 'Namespaced', there: false },
+  ])('comes back, $after and no longer $before, before anybody looks; with objects: $there', async ({ before, after, there }) => {
+    const { clock, follow, define, remove, said } = world();
+    const names = { plural: 'widgets', kind: 'Widget' };
+    const defined = async (scope: string): Promise<ResourceClient> => {
+      const client = await define({ scope, names });
+      return scope === 'Cluster' ? client : client.in('default');
+    };
+    await (await defined(before)).create(widget('a'));
+    const followed = follow('widgets.example.com/v1');
+    const { informer, changes } = inform(followed, clock);
+    await reached(clock, () => changes.length === 1);
+    await remove();
+    const widgets = await defined(after);
+    if (there) await widgets.create(widget('b'));
+    await reached(clock, () => changes.length === (there ? 3 : 2));
+    if (!there) await widgets.create(widget('b'));
+    await reached(clock, () => followed.type?.namespaced === (after === 'Namespaced') && changes.includes('+b'));
+    await reached(clock, () => informer.store.size === 1 && informer.state.connected);
+    expect(followed.client?.type).toEqual({ ...WIDGETS, namespaced: after === 'Namespaced' });
+    expect(said).toEqual([]);
+  });
+
+  it('objects that are not of the scope that the server tells are taken as they are', async () => {
+    const { clock, source } = flaky(); // it has objects in no namespace of a kind that has namespaces
+    const asked: unknown[] = [];
+    const counted = {
+      ...source,
+      kind: async (...args: Parameters<ResourceSource['kind']>) => {
+        asked.push(args);
+        return source.kind(...args);
+      },
+    };
+    const { changes, errors } = inform(new FollowedKind(counted as ResourceSource, 'widgets.example.com/v1', { clock }), clock);
+    await reached(clock, () => changes.length === 1);
+    await clock.advanceAsync(60_000);
+    expect([changes, errors, asked.length]).toEqual([['+a'], [], 2]);
+  });
+
   it('a version that is no longer served takes no objects away', async () => {
     const { clock, follow, define, crds, server } = world();
     const versions = (served: boolean): object[] => {

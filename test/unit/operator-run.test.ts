@@ -9,6 +9,7 @@ import { fate, thrown } from './support.ts';
 
 type Lease = { readonly spec: { readonly holderIdentity: string } };
 
+const LEASES = 'leases.coordination.k8s.io/v1';
 const noop = (): void => {};
 
 describe('the leader among operators', () => {
@@ -275,6 +276,36 @@ describe('the beginning of an operator', () => {
     expect(error).not.toHaveBeenCalled();
     error.mockRestore();
     await stop();
+  });
+
+  it('logs that its lease can be reached again', async () => {
+    const all = world();
+    const { clock, lines, cluster } = all;
+    let [away, asked] = [false, 0];
+    const leases = all.server.resource(LEASES).in('default');
+    const verb = (name: 'get' | 'create' | 'update') => (what: never, options: never) =>
+      away ? Promise.reject(new Error(`away ${++asked}`)) : leases[name](what, options);
+    const failing = { get: verb('get'), create: verb('create'), update: verb('update') };
+    const { stop } = await all.start(
+      {},
+      {
+        onError: undefined as never,
+        leaderElection: { identity: 'one', random: () => 0 },
+        cluster: { ...cluster, resource: (type) => (type === LEASES ? { in: () => failing } : cluster.resource(type)) as never },
+      },
+    );
+    away = true;
+    for (let at = 0; at < 50; at++) await clock.advanceAsync(100);
+    const failures = asked;
+    away = false;
+    for (let at = 0; at < 50; at++) await clock.advanceAsync(100);
+    expect(lines.map((line) => line.replace(/ \(at.*/, ''))).toEqual([
+      'info: one leads (this instance)',
+      'error: watchmux operator shop: the lease failed: Error: away 1',
+      `error: watchmux operator shop: the lease works again, after ${failures} failures`,
+    ]);
+    await stop();
+    expect(clock.pending).toBe(0);
   });
 });
 

@@ -97,6 +97,8 @@ describe('shapes', () => {
       [{ map: { a: 1 } }, 'map: expected an object of strings'],
       [{ when: 'x' }, 'when: expected a time'],
       [{ when: '2026-13-02T03:04:05Z' }, 'when: expected a time'],
+      [{ when: '2026-02-30T03:04:05Z' }, 'when: expected a time'],
+      [{ when: '2026-01-02T24:00:00+01:00' }, 'when: expected a time'],
     ] as const) {
       expect(() => read(object)).toThrow(why);
     }

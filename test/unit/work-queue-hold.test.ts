@@ -21,7 +21,7 @@ function rig(more: (key: string) => void = () => {}) {
 describe('hold', () => {
   it('keeps a key in work until the promise settles, while the worker goes on; then it runs if it was added', async () => {
     const { queue, began, holds, work } = rig();
-    void queue.run(1, work);
+    void queue.run(1, work, { onError: () => {} });
     queue.add('a');
     await turn();
     queue.add('a');
@@ -34,6 +34,43 @@ describe('hold', () => {
     holds[1]?.resolve();
     await turn();
     expect(queue.inWork).toBe(0);
+  });
+
+  it('tells what a promise rejects with, but for the end of the run, and does not try the key again', async () => {
+    const { queue, began, holds, work } = rig();
+    const told: unknown[] = [];
+    const stopper = new AbortController();
+    const run = fate(queue.run(1, work, { signal: stopper.signal, onError: (...args) => void told.push(args) }));
+    queue.add('a');
+    await turn();
+    const error = new Error('no');
+    holds[0]?.reject(error);
+    await turn();
+    expect(told).toEqual([[error, { key: 'a', attempt: 1, willRetry: false }]]);
+    expect([began, queue.requeues('a'), queue.delayed, queue.inWork]).toEqual([['a'], 0, 0, 0]);
+    queue.add('b');
+    await turn();
+    stopper.abort(new Error('the end'));
+    holds[1]?.reject(stopper.signal.reason);
+    await turn();
+    expect([told.length, run.state]).toEqual([1, 'resolved']);
+  });
+
+  it('ends the run with what onError throws', async () => {
+    const { queue, holds, work } = rig();
+    const thrown = new Error('thrown');
+    const run = fate(
+      queue.run(1, work, {
+        onError: () => {
+          throw thrown;
+        },
+      }),
+    );
+    queue.add('a');
+    await turn();
+    holds[0]?.reject(new Error('no'));
+    await turn();
+    expect([run.state, run.error]).toEqual(['rejected', thrown]);
   });
 
   it('waits for several promises', async () => {

@@ -7,6 +7,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { badRequest } from '../api-status.ts';
 import type { Convert, JsonSchema, PrinterColumn, ScaleDefinition } from '../definition.ts';
+import { compareApiVersions } from '../documents/discovery.ts';
 import { CRD_SCHEMA } from '../kinds/tables.ts';
 import { type ResourceInfo, timestamp } from '../resource-info.ts';
 import { toRows } from '../subresources.ts';
@@ -220,7 +221,7 @@ export function toInfos(crd: Crd, convert: Convert | undefined): readonly Resour
       schema: schema?.openAPIV3Schema,
       preserveUnknownFields: false,
       fields: Object.fromEntries(fieldsOf(version)),
-      warning: warningOf(version, { group, kind }),
+      warning: warningOf(version, { group, kind, versions }),
       columns: columns?.map(toColumn),
       ...toRows({ group, plural, status: subresources?.status !== undefined, scale: subresources?.scale }),
       stamp: `${uid}/${generation}/${version.name}`,
@@ -230,12 +231,15 @@ export function toInfos(crd: Crd, convert: Convert | undefined): readonly Resour
   return infos.filter((_, at) => versions[at]?.served);
 }
 
-/** Upstream: `getOrCreateServingInfoFor`. */
+/** Upstream: `getOrCreateServingInfoFor` and `defaultDeprecationWarning`. */
 function warningOf(
   { name, deprecated, deprecationWarning }: CrdVersion,
-  { group, kind }: { readonly group: string; readonly kind: string },
+  { group, kind, versions }: Pick<CrdSpec, 'group' | 'versions'> & { readonly kind: string },
 ): string | undefined {
-  return deprecated ? (deprecationWarning ?? `${group}/${name} ${kind} is deprecated`) : undefined;
+  if (!deprecated) return undefined;
+  const better = versions.find((each) => each.served && !each.deprecated && compareApiVersions(each.name, name) < 0);
+  const use = better ? `; use ${group}/${better.name} ${kind}` : '';
+  return deprecationWarning ?? `${group}/${name} ${kind} is deprecated${use}`;
 }
 
 function toColumn({ name, type, jsonPath, format, priority, description }: CrdColumn): PrinterColumn {

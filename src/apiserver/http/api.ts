@@ -188,6 +188,7 @@ export class Api {
     }
     if (!progress.isAllowed) throw toError(this.origins.refusal(request));
     if (method === 'OPTIONS') return this.preflight(request);
+    if (IMPERSONATION.some((name) => request.header(name) !== undefined)) throw refused(403, 'Forbidden', NOBODY_ELSE);
     if (request.isUnheard) throw this.unheard();
     const { path: text, search } = splitTarget(target);
     progress.path = text;
@@ -424,6 +425,10 @@ export function streamed(answer: Answer, waits: boolean): Answer {
 }
 
 /** Warnings for a client, in the header that kubectl prints. Upstream: `WithWarningRecorder` and `NewWarningHeader`. */
+
+/** To answer them with the rights of their sender would tell, and do, what the other one may not. */
+const IMPERSONATION = ['impersonate-user', 'impersonate-group', 'impersonate-uid'] as const;
+const NOBODY_ELSE = 'this server impersonates nobody, so it refuses requests with Impersonate-* headers';
 
 /**
  * The limit for all warnings together. Proxies refuse an answer whose headers exceed their buffer, which may be 4 KiB: a

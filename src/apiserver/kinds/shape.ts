@@ -276,12 +276,15 @@ function* readBytes(value: unknown, { path, reading }: Place): Work<string> {
 const PIECE_CHARS = 65_536;
 
 /** A time in UTC, with this many fractional digits; undefined if it is not a time. */
-function timeOf(text: string, digits: number): string | undefined {
+export function timeOf(text: string, digits: number): string | undefined {
   const found = TIME.exec(text);
   // Go reads only as many digits as it writes.
   if (digits > 0 && (found?.[1] ?? '').length !== digits) return undefined;
   const ms = Date.parse(text);
   if (found === null || Number.isNaN(ms)) return undefined;
+  // JavaScript takes February 30 for March 2, and hour 24 for the next day.
+  const local = text.slice(0, 19);
+  if (!new Date(`${local}Z`).toISOString().startsWith(local)) return undefined;
   const year = new Date(ms).getUTCFullYear();
   if (year < 0 || year > 9_999) return undefined;
   const seconds = new Date(ms).toISOString().slice(0, 19);

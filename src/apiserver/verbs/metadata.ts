@@ -6,6 +6,7 @@ import { isNullish, isRecord } from '../../watch/errors.ts';
 import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
+import { timeOf } from '../kinds/shape.ts';
 import type { Json } from '../request/json.ts';
 import { invalidCause, middleCut } from '../validation/causes.ts';
 import { labelFaults, labelValueFaults, qualifiedFaults, subdomainFaults } from '../validation/formats.ts';
@@ -165,6 +166,8 @@ function annotationFault(causes: Causes, key: string): void {
 }
 
 const OWNER_MEMBERS = ['apiVersion', 'kind', 'name', 'uid'] as const;
+/** Upstream: `ParseGroupVersion`, and a version. */
+const GROUP_VERSION = /^(?:[^/]*\/)?[^/]+$/;
 const OWNER_FLAGS = ['controller', 'blockOwnerDeletion'] as const;
 
 /** Upstream: `ValidateOwnerReferences`. */
@@ -179,6 +182,9 @@ function* checkOwners(causes: Causes, references: readonly (Json | null)[]): Wor
       if (!reference?.[member]) causes.add(`${field}.${member}`, () => 'Required value: must not be empty');
     }
     const { apiVersion, kind, name, controller: controls } = reference ?? {};
+    if (apiVersion && !GROUP_VERSION.test(String(apiVersion))) {
+      causes.invalid(`${field}.apiVersion`, String(apiVersion), ['must be <group>/<version> or <version>']);
+    }
     if (apiVersion === 'v1' && kind === 'Event') {
       causes.add(field, () => invalidCause('', reference, '/v1, Kind=Event is disallowed from being an owner').message);
     }
@@ -273,6 +279,7 @@ export function normalized(info: KindName, sent: unknown): Mutable {
   for (const name of TEXTS) {
     if (typeof (checked[name] ?? '') !== 'string') throw badRequest(`metadata.${name}: expected a string`);
   }
+  for (const name of TIMES) checkTime(name, checked[name]);
   for (const name of NUMBERS) {
     if (!Number.isInteger(checked[name] ?? 0)) throw badRequest(`metadata.${name}: expected an integer`);
   }
@@ -297,8 +304,11 @@ function checkManaged(entry: unknown): void {
     if (!isText(entry[name])) throw badRequest(`metadata.managedFields.${name}: expected a string`);
   if (!isNullish(entry.fieldsV1) && !isRecord(entry.fieldsV1))
     throw badRequest('metadata.managedFields.fieldsV1: expected an object');
-  if (!isNullish(entry.time) && Number.isNaN(Date.parse(String(entry.time))))
-    throw badRequest('metadata.managedFields.time: expected a time');
+  checkTime('managedFields.time', entry.time);
+}
+
+function checkTime(name: string, time: unknown): void {
+  if (!isNullish(time) && timeOf(String(time), 0) === undefined) throw badRequest(`metadata.${name}: expected a time`);
 }
 
 function checkOwnerShape(reference: unknown): void {
@@ -313,7 +323,8 @@ function checkOwnerShape(reference: unknown): void {
   }
 }
 
-const TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'] as const;
+const TIMES = ['creationTimestamp', 'deletionTimestamp'] as const;
+const TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', ...TIMES] as const;
 const NUMBERS = ['generation', 'deletionGracePeriodSeconds'] as const;
 const MAPS = ['labels', 'annotations'] as const;
 const LISTS = ['finalizers', 'ownerReferences', 'managedFields'] as const;
