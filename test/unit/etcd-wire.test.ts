@@ -168,7 +168,9 @@ describe('a message that comes a byte at a time', () => {
 describe('a call that is read from time to time', () => {
   it('gets a message that is longer than what may wait, although most of it came while nobody read', async () => {
     const stream = Object.assign(new Duplex({ read() {} }), { close() {} });
-    const call = new CallStream(stream as unknown as ClientHttp2Stream, { maxBytes: 2 ** 24, onEnd() {} });
+    const call = new CallStream(stream as unknown as ClientHttp2Stream, {
+      ...{ maxBytes: 2 ** 24, onEnd() {}, reasonOf: ({ message }) => message },
+    });
     const frame = toFrame(new Uint8Array(3 * 2 ** 20));
     for (let at = 0; at < frame.length; at += 2 ** 16) stream.push(frame.subarray(at, at + 2 ** 16));
     await macrotask();

@@ -84,6 +84,13 @@ const HIGH_BYTES = 1_048_576;
 /** The result of a read: a message, or how the call has ended. `undefined` as failure means the status OK. */
 export type Read = { readonly message: Uint8Array } | { readonly ended: Failure | undefined };
 
+interface CallStreamOptions {
+  readonly maxBytes: number;
+  readonly onEnd: () => void;
+  /** What an error of the stream says, or what it leaves out. */
+  readonly reasonOf: (error: Error) => string;
+}
+
 /**
  * One call on an HTTP/2 connection: messages out, messages in, and how it ended. A unary call has one message each way.
  *
@@ -104,7 +111,7 @@ export class CallStream {
   #first: Uint8Array | undefined;
   #ended: { readonly failure: Failure | undefined } | undefined;
 
-  constructor(stream: ClientHttp2Stream, { maxBytes, onEnd }: { maxBytes: number; onEnd: () => void }) {
+  constructor(stream: ClientHttp2Stream, { maxBytes, onEnd, reasonOf }: CallStreamOptions) {
     this.#stream = stream;
     this.#frames = new FrameReader(maxBytes);
     this.#onEnd = onEnd;
@@ -116,7 +123,7 @@ export class CallStream {
     stream.on('data', (chunk: Uint8Array) => this.#received(chunk));
     // The trailers may come after the end of the data.
     stream.on('end', () => this.#hasStatus && this.#finish(this.#status()));
-    stream.on('error', (error) => this.#finish(this.#broken(error.message)));
+    stream.on('error', (error) => this.#finish(this.#broken(reasonOf(error))));
     stream.on('close', () => this.#finish(this.#status()));
   }
 

@@ -333,8 +333,6 @@ class Connection {
   #begin(path: string, headers: OutgoingHttpHeaders, isWatch: boolean = false): CallStream | Failure {
     const { clock, keepAliveMs, maxResponseBytes } = this.#config;
     try {
-      // One that has been destroyed says so only later.
-      if (this.#session?.destroyed) this.#session = undefined;
       this.#session ??= this.#connect();
       const session = this.#session;
       const use = this.#open.get(session) as Use;
@@ -360,14 +358,17 @@ class Connection {
         // It is not used again, but its other calls go on.
         if (use.calls === 0) session.destroy();
       };
-      return new CallStream(stream, { maxBytes: maxResponseBytes, onEnd });
+      return new CallStream(stream, { maxBytes: maxResponseBytes, onEnd, reasonOf: this.#reasonOf });
     } catch (error) {
       this.close();
-      const { code, message } = error as NodeJS.ErrnoException;
-      const why = code === 'ERR_HTTP2_INVALID_SESSION' ? (this.#why ?? message) : message;
-      return { code: CODE.unavailable, message: `${this.endpoint}: ${why}`, sent: false };
+      const message = `${this.endpoint}: ${this.#reasonOf(error as Error)}`;
+      return { code: CODE.unavailable, message, sent: false };
     }
   }
+
+  /** An error may only say that its session has ended. */
+  readonly #reasonOf = ({ code, message }: NodeJS.ErrnoException): string =>
+    code === 'ERR_HTTP2_INVALID_SESSION' ? (this.#why ?? message) : message;
 
   #connect(): ClientHttp2Session {
     const { tls, clock, connectTimeoutMs } = this.#config;
@@ -385,6 +386,10 @@ class Connection {
       stopClock();
       // It may have been destroyed since it was connected, within the same tick.
       if (!session.destroyed) session.setLocalWindowSize(SESSION_WINDOW_BYTES);
+    });
+    // What it says of a session that is refused once it is connected, streams do not: it has ended before they begin.
+    session.socket.on('error', ({ message }) => {
+      this.#why = message;
     });
     session.on('goaway', forget);
     session.on('error', forget);
