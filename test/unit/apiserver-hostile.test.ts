@@ -20,7 +20,8 @@ const closing = closers();
 
 async function open(options: Partial<ApiServerOptions> = {}): Promise<ReturnType<typeof rig> & { url: string; port: number }> {
   const made = rig(options);
-  const { url, close } = await listening(made.server);
+  const { http, url, close } = await listening(made.server);
+  http.on('upgrade', made.server.upgrade); // without it, a handshake is an error that is told
   closing.push(close);
   return { ...made, url, port: Number(new URL(url).port) };
 }
