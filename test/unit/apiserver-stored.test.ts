@@ -146,7 +146,7 @@ describe('old data', () => {
       'kind',
       orders,
       of({ kind: 'Bestellung' }),
-      /all that is under example.com\/orders\/, got "Order x\/old of example.com\/v1 in the storage"/,
+      /definitions for everything under example.com\/orders\/, got "Order x\/old of example.com\/v1 in the storage"/,
     ],
     ['version', of({ version: 'v1beta1' }), orders, /Order x\/old of example.com\/v1beta1/],
     ['scope', orders, of({ namespaced: false }), /Order x\/old of example.com\/v1, in a namespace/],
