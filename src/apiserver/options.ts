@@ -71,11 +71,11 @@ export interface ApiServerLimits {
   readonly maxConcurrentRequestsPerTenant?: number | undefined;
   /** Writes of one tenant within a second; default 1,000. More are refused with 429. 0: no limit. */
   readonly maxWritesPerSecondPerTenant?: number | undefined;
-  /** How long a watch lasts if its client sets no timeout: between this and twice this, in ms; default 1,800,000. 0: for ever. */
+  /** How long a watch lasts if its client sets no timeout: between this and twice this, in ms; default 1,800,000. 0: forever. */
   readonly minRequestTimeoutMs?: number | undefined;
   /**
    * The longest that a watch may last, in ms; a watch whose client asks for more ends at a random time between half of this and
-   * all of it. Default: twice `minRequestTimeoutMs`. 0: for ever.
+   * all of it. Default: twice `minRequestTimeoutMs`. 0: forever.
    */
   readonly maxWatchMs?: number | undefined;
   /**
@@ -85,7 +85,7 @@ export interface ApiServerLimits {
   readonly reauthorizeMs?: number | undefined;
   /** How long any other request may take until its response begins, including reading its body, in ms; default 60,000. */
   readonly requestTimeoutMs?: number | undefined;
-  /** How long events are kept after each write, in ms, in whole seconds; default 3,600,000. 0: for ever. See `EVENTS`. */
+  /** How long events are kept after each write, in ms, in whole seconds; default 3,600,000. 0: forever. See `EVENTS`. */
   readonly eventTtlMs?: number | undefined;
   /** How long `authenticate` and `authorize` may take, in ms; default 10,000. */
   readonly handshakeTimeoutMs?: number | undefined;
@@ -96,7 +96,7 @@ export interface ApiServerLimits {
    * none. Watches are never compressed.
    */
   readonly minGzipBytes?: number | undefined;
-  /** How long a client may read nothing while bytes wait for it, in ms; then it is cut. Default 30,000. 0: for ever. */
+  /** How long a client may read nothing while bytes wait for it, in ms; then it is cut. Default 30,000. 0: forever. */
   readonly stallTimeoutMs?: number | undefined;
 }
 

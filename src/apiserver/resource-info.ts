@@ -214,7 +214,7 @@ export interface ResourceContext {
   readonly random: () => number;
   readonly uid: () => string;
   readonly maxSelectorLength: number;
-  /** How long objects are kept after each write, in seconds; undefined: for ever. */
+  /** How long objects are kept after each write, in seconds; undefined: forever. */
   readonly ttlSeconds?: number | undefined;
   /** Whether the managers of all new objects are tracked, even if they are not named. */
   readonly tracksAll?: boolean | undefined;

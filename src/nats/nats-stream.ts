@@ -67,10 +67,10 @@ export class NatsStream implements HubSource {
    * Publishes an event, and retries until it is acknowledged. The stream stores one event per id, as long as it remembers the id
    * (two minutes by default); there are no retries after that.
    *
-   * @throws {WatchError} (rejects) TIMEOUT if it is not acknowledged by then; REFUSED if NATS refuses it, until then because
-   * the stream is full, or at once because of a missing permission: it is not stored, and the message names the reason; CLOSED
-   * after `close`; INVALID_ARGUMENT for an event that is larger than the server accepts, and for topics that cannot be part of
-   * a subject.
+   * @throws {WatchError} (rejects) TIMEOUT if it is not acknowledged by then; REFUSED if NATS has refused it until then, for
+   * example because the stream is full, or at once if a permission is missing: it is not stored, and the message names the
+   * reason; CLOSED after `close`; INVALID_ARGUMENT for an event that is larger than the server accepts, and for topics that
+   * cannot be part of a subject.
    */
   async publish({ json, topics, id }: SourceMessage): Promise<void> {
     const { subject: root, stream, publishTimeoutMs } = this.settings;

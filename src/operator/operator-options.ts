@@ -86,8 +86,8 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
   /** The cached objects of a kind that the object controls: by uid, so not those of an earlier object of the same name. */
   owned<O extends object = KubernetesObject>(kind: KindName<O>): readonly O[];
   /**
-   * Reads and writes the server's own objects. Requests end with `signal`, and the key does not run again before the caches
-   * have what was written, and no longer have what was deleted, or after ten seconds.
+   * Reads and writes the server's own objects. Requests end with `signal`. The key runs again only once the caches have what was
+   * written, and no longer have what was deleted, or after ten seconds.
    */
   resource<O extends object = KubernetesObject>(kind: KindName<O>): ResourceClient<O>;
   /**

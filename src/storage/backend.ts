@@ -10,8 +10,8 @@
  * Revisions are decimal numbers above 0, as strings without leading zeros, because some have 63 bits; `0` stands for none.
  *
  * What an implementer promises; `BACKEND_CONTRACT` of `watchmux/testing` checks it:
- * - A txn is one step, at a revision of its own that is larger than all before; if it rejects, it has not happened. Only if the
- *   outcome is unknown does it reject with TIMEOUT, or the transport's code, and a message that says so.
+ * - A txn is one step, at a revision of its own that is larger than all before. If it rejects, it has not happened, except with
+ *   TIMEOUT, or the transport's code, and a message that says that the outcome is unknown.
  * - `get`, `range` and `revision` reflect every txn that was answered before they were called, unless they are asked for any
  *   state or for an exact revision. A range returns the state at one revision.
  * - Changes come in the order of revisions, each once, and those of one revision in one batch: one can resume after any batch.

@@ -142,9 +142,9 @@ export function oneOf<W extends string>(name: string, value: W, words: readonly 
 }
 
 /**
- * Returns `options`. Throws INVALID_ARGUMENT for what cannot be options, and for an option that is not in `names`: a misspelt one
- * would otherwise mean the default. An option that is undefined counts as not given. Class instances may have other members, so
- * only plain objects are checked.
+ * Returns `options`. Throws INVALID_ARGUMENT for anything but an object, for a list, a promise and the like, and for an option that
+ * is not in `names`: a misspelt one would otherwise mean the default. An option that is undefined counts as not given. Class
+ * instances may have other members, so only plain objects are checked.
  */
 export function checkOptions<O extends object>(options: O, names: readonly (keyof O & string)[]): O {
   // A promise, a signal or a list would otherwise mean the defaults, such as no authentication.

@@ -9,9 +9,10 @@
  * A waiting thing is itself a node of the heap, so it can be moved or removed without a search, and costs three small numbers.
  *
  * **Is it exact?** It is never early, and late by less than the grain: times are rounded up to multiples of it. With a coarse
- * grain, things that are due at nearly the same time are called together. **What if a great many are due at once?** They are
- * called for a few milliseconds, and the rest in the following turns of the event loop. Adding, moving and removing take O(log
- * n). **What may `due` do?** Anything: its argument is no longer here, and can be added again; others can be moved and removed.
+ * grain, things that are due at nearly the same time are called together.
+ * **What if a great many are due at once?** They are called for a few milliseconds, and the rest in the following turns of the
+ * event loop. Adding, moving and removing take O(log n).
+ * **What may `due` do?** Anything: its argument is no longer here, and can be added again; others can be moved and removed.
  * Errors reach the clock that called, after the timer has been set for the rest.
  *
  * Invariants

@@ -115,7 +115,7 @@ export interface ControllerOptions<T> {
   readonly reconcile: Reconcile;
   /** How many keys are processed at the same time; default 1. */
   readonly concurrency?: number | undefined;
-  /** How often a key that fails is retried before it is dropped; default: for ever. */
+  /** How often a key that fails is retried before it is dropped; default: forever. */
   readonly maxRetries?: number | undefined;
   /**
    * The queue, with its rate limiter, metrics and clock; default `new WorkQueue()`. The controller shuts it down when it ends.
@@ -126,7 +126,7 @@ export interface ControllerOptions<T> {
   readonly wroteTimeoutMs?: number | undefined;
   /**
    * How long the informers may take to sync before `onError` is called with a TIMEOUT that names them, in milliseconds; default
-   * 120,000. 0: for ever.
+   * 120,000. 0: forever.
    */
   readonly syncTimeoutMs?: number | undefined;
   /**

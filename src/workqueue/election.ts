@@ -243,8 +243,8 @@ export interface LeaseSpec {
   /** How long candidates wait after the last observed change before they take the lease. */
   readonly leaseDurationSeconds?: number | undefined;
   /**
-   * When its holder began to lead, and when it last wrote the lease. For people only: no program compares the times of two
-   * clocks.
+   * When its holder began to lead, and when it last wrote the lease, with microseconds: `2026-01-02T03:04:05.000006Z`. For
+   * people only: no program compares the times of two clocks.
    */
   readonly acquireTime?: string | undefined;
   readonly renewTime?: string | undefined;

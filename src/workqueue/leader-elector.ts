@@ -83,7 +83,8 @@ const NAMES = [
 /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
 function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
   const { leases, name, identity = crypto.randomUUID(), ...others } = checkOptions(options, NAMES);
-  const { onNewLeader, onError, onAnswer, now, random } = others;
+  const { onNewLeader = () => {}, onError, onAnswer, now = Date.now, random = Math.random } = others;
+  for (const [option, value] of Object.entries({ onNewLeader, onError, onAnswer, now, random })) callable(option, value);
   const clock = requireMethod('clock', options.clock ?? systemClock, 'schedule', 'a Clock');
   const failures = new Failures(`leader elector ${name}`, { clock });
   for (const method of ['get', 'create', 'update'] as const) requireMethod('leases', leases, method, 'a resource of leases');
@@ -92,12 +93,15 @@ function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
     leases,
     name: text('name', name),
     identity: text('identity', identity),
-    onNewLeader: callable('onNewLeader', onNewLeader) ?? (() => {}),
-    onError: callable('onError', onError) ?? ((error, { during }) => failures.down('the lease', error, ` (${during})`)),
-    onAnswer: callable('onAnswer', onAnswer) ?? (() => failures.up('the lease')),
+    onNewLeader,
+    onError: onError ?? ((error, { during }) => failures.down('the lease', error, ` (${during})`)),
+    onAnswer: () => {
+      failures.up('the lease');
+      return onAnswer?.();
+    },
     clock,
-    now: callable('now', now) ?? Date.now,
-    random: callable('random', random) ?? Math.random,
+    now,
+    random,
   };
 }
 
@@ -163,7 +167,7 @@ interface End {
 export interface LeadOptions {
   readonly signal?: AbortSignal | undefined;
   /**
-   * How long `lead` may take to return after its signal has aborted, in milliseconds; default 0: for ever. After that, `run`
+   * How long `lead` may take to return after its signal has aborted, in milliseconds; default 0: forever. After that, `run`
    * rejects with TIMEOUT, and the lease is left to expire, because the work may still be running.
    */
   readonly timeoutMs?: number | undefined;

@@ -74,8 +74,8 @@ export interface RunOptions<K> {
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * Called when work throws or rejects, before the key is retried, and when what it held rejects. If it throws, `run` ends with that error. Default:
-   * `console.error`, once per kind.
+   * Called when work throws or rejects, before the key is retried, and when what it held rejects. If it throws, `run` ends with
+   * that error. Default: `console.error`, once per kind.
    */
   readonly onError?: ((error: unknown, failure: WorkFailure<K>) => void) | undefined;
 }
@@ -231,7 +231,7 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortCon
     if (!signal.aborted || error !== signal.reason) onError(error, { key, attempt: number, willRetry });
   };
   const hold = (until: Promise<unknown>): void => {
-    held = Promise.all([held, until.catch(tell)]);
+    held = Promise.all([held, Promise.resolve(until).catch(tell)]);
   };
   inWork.add(key);
   try {

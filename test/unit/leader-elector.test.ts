@@ -359,8 +359,11 @@ test('a lease that cannot be had is printed once, and when it can be had', async
   const stop = new AbortController();
   const { create, update } = rig.leases;
   const leases = { get, create: create.bind(rig.leases), update: update.bind(rig.leases) };
-  const run = rig.elector('one', { leases }).run(rig.work([]), { signal: stop.signal });
+  let answers = 0;
+  const onAnswer = (): void => void answers++;
+  const run = rig.elector('one', { leases, onAnswer }).run(rig.work([]), { signal: stop.signal });
   await rig.advance(30_000);
+  expect(answers).toBe(0);
   expect(print.mock.calls).toEqual([
     [expect.stringMatching(/^watchmux leader elector lock: the lease failed \(get\): WatchError: /)],
   ]);
@@ -369,6 +372,7 @@ test('a lease that cannot be had is printed once, and when it can be had', async
   expect(print.mock.calls[1]).toEqual([
     expect.stringMatching(/^watchmux leader elector lock: the lease works again, after \d+ failures$/),
   ]);
+  expect(answers).toBeGreaterThan(0);
   stop.abort();
   await run;
   print.mockRestore();

@@ -56,6 +56,25 @@ describe('hold', () => {
     expect([told.length, run.state]).toEqual([1, 'resolved']);
   });
 
+  it('takes what `await` takes: a thenable, or nothing', async () => {
+    const { queue } = rig();
+    const told: unknown[] = [];
+    const settles: (() => void)[] = [];
+    // biome-ignore lint/suspicious/noThenProperty: that is what a thenable has
+    const thenable = { then: (resolve: () => void) => void settles.push(resolve) };
+    const work: Work<string> = (_, { hold }) => {
+      hold(thenable as unknown as Promise<void>);
+      hold(undefined as unknown as Promise<void>);
+    };
+    void queue.run(1, work, { onError: (error) => void told.push(error) });
+    queue.add('a');
+    await turn();
+    expect([told, queue.inWork]).toEqual([[], 1]);
+    settles[0]?.();
+    await turn();
+    expect([told, queue.inWork]).toEqual([[], 0]);
+  });
+
   it('ends the run with what onError throws', async () => {
     const { queue, holds, work } = rig();
     const thrown = new Error('thrown');

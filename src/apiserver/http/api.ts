@@ -200,7 +200,7 @@ export class Api {
     return this.answerResource({ request, path, query }, progress);
   }
 
-  /** Nobody listens for upgrades, so the client would wait for ever for a WebSocket. The program is told once. */
+  /** Nobody listens for upgrades, so the client would wait forever for a WebSocket. The program is told once. */
   private unheard(): Error {
     if (!this.hasToldUnheard) {
       this.hasToldUnheard = true;
@@ -426,7 +426,7 @@ export function streamed(answer: Answer, waits: boolean): Answer {
 
 /** Warnings for a client, in the header that kubectl prints. Upstream: `WithWarningRecorder` and `NewWarningHeader`. */
 
-/** To answer them with the rights of their sender would tell, and do, what the other one may not. */
+/** Answers with the rights of their sender might show, or do, what the one who is named may not. */
 const IMPERSONATION = ['impersonate-user', 'impersonate-group', 'impersonate-uid'] as const;
 const NOBODY_ELSE = 'this server impersonates nobody, so it refuses requests with Impersonate-* headers';
 

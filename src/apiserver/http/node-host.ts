@@ -209,7 +209,7 @@ export async function serveNode(deps: HostDeps, request: IncomingMessage, respon
   // Node continues to parse what it has read, even if the connection is closed.
   if (socket.destroyed && isPipelined(response)) return;
   const watches = mayWatch(request.url ?? '');
-  // A request after a watch on the same connection would wait for ever.
+  // A request after a watch on the same connection would wait forever.
   if (isPipelined(response) && (watches || isOneTooMany(socket, response))) {
     deps.cutEarly();
     socket.destroy();
@@ -233,7 +233,7 @@ export async function serveNode(deps: HostDeps, request: IncomingMessage, respon
     if (!asked.hasReadBody) dropBody(request);
     sendStream(deps, asked, { response, answer });
   } catch (error) {
-    // Without a head, the client would wait for ever.
+    // Without a head, the client would wait forever.
     if (!response.headersSent) {
       abandon(answer);
       response.destroy();

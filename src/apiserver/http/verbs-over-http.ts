@@ -254,7 +254,7 @@ interface Admitted {
   readonly context: ResourceContext;
   readonly signal: AbortSignal;
   readonly maxBodyBytes: number;
-  /** How long a watch lasts, in ms, if its client asks for this many, or does not say (0). 0: for ever. */
+  /** How long a watch lasts, in ms, if its client asks for this many, or does not say (0). 0: forever. */
   readonly watchTimeoutMs: (askedMs: number) => number;
   readonly onError: (error: unknown) => void;
   /** Who sends it, for reviews. */

@@ -82,7 +82,7 @@ export interface StreamAnswer {
   /** The resource of a watch, such as `orders.example.com`. */
   readonly resource?: string | undefined;
   readonly sse: boolean;
-  /** How long it lasts, in ms; 0: for ever. */
+  /** How long it lasts, in ms; 0: forever. */
   readonly timeoutMs: number;
   /** The place that the stream holds until it has ended. */
   readonly slot: Slot | undefined;

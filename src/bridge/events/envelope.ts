@@ -53,8 +53,8 @@ export class Envelope implements WatchEvent, ReportsDeletion {
   private readonly keeper: Keeper | undefined;
 
   /**
-   * @throws {WatchError} INVALID_ARGUMENT for null, undefined, a type that is not a non-empty string, or a text or object that is nested
-   * deeper than 10,000 levels; TypeError for an object that JSON cannot represent, such as a cycle.
+   * @throws {WatchError} INVALID_ARGUMENT for null, undefined, a type that is not a non-empty string, or a text or object that is
+   * nested deeper than 10,000 levels; TypeError for an object that JSON cannot represent, such as a cycle.
    */
   constructor(event: WatchEvent, place: EnvelopeInit) {
     const { type, object } = checked(event);

@@ -12,7 +12,7 @@
  * **Fresh when asked.** A read without a version asks the storage for its newest version, and waits until the cache has reached
  * it; meanwhile, the storage is asked for progress. A read that accepts any version does not ask the storage.
  *
- * **No silent gaps.** As long as the storage can resume from the last version, watches do not notice its failures. If it cannot
+ * **Told.** As long as the storage can resume from the last version, watches do not notice its failures. If it cannot
  * (410), they get everything that is known and then end with 410, because nobody knows what happened in between.
  *
  * docs/storage.md lists the deliberate differences from upstream. Upstream: `storage/cacher`.

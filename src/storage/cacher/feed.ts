@@ -1,5 +1,5 @@
 /**
- * Keeps the state of a cacher equal to its storage: lists, then watches, for ever.
+ * Keeps the state of a cacher equal to its storage: lists, then watches, forever.
  *
  *     list ----> watch after the list ---- events ----> collection
  *      ^           ^   '- ends, fails --.
@@ -203,14 +203,14 @@ export class CacherFeed<T extends KubernetesObject> {
       const isAnother = this.#failingAt !== collection.version || nowMs - this.#startMs >= MAX_FAILING_MS;
       if (isAnother) this.#failingSinceMs = nowMs;
       this.#failingAt = collection.version;
-      // A change that cannot be delivered, such as a value that is not an object, would block it for ever. A list may work.
+      // A change that cannot be delivered, such as a value that is not an object, would block it forever. A list may work.
       if (nowMs - this.#failingSinceMs >= MAX_FAILING_MS) this.#hasState = false;
       throw new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status: event.object });
     }
     try {
       this.#apply(event);
     } catch (error) {
-      // It must not be skipped, or the state would be wrong for ever. Upstream skips it.
+      // It must not be skipped, or the state would be wrong forever. Upstream skips it.
       this.#hasState = false;
       this.#mayBeWrong = true;
       throw error;

@@ -140,7 +140,7 @@ type ReadinessPhase = CacherStats['phase'];
  *
  *     pending --- ready() ---> ready     the state is that of the storage, and changes arrive
  *        ^<--- failed(error) ---'
- *        '------- stop() ------------> stopped, for ever
+ *        '------- stop() ------------> stopped, forever
  */
 export class Readiness {
   phase: ReadinessPhase = 'pending';

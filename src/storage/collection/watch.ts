@@ -163,7 +163,7 @@ export class CollectionWatch<T extends KubernetesObject>
     return this.over;
   }
 
-  /** The position in the view where it ends, for now or for ever. */
+  /** The position in the view where it ends, for now or forever. */
   private get reach(): number {
     return this.until === undefined ? this.view.head : this.view.positionOf(this.until);
   }

@@ -185,7 +185,7 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
     const { fields } = checkOptions(options, ['fields']);
     const parts = this.parts as unknown as ScopeParts<U>;
     const whole = parts.prefix + checkPrefix(prefix);
-    // A reader for each prefix would be kept for ever, with its indexes, and clients choose the namespaces that they ask for.
+    // A reader for each prefix would be kept forever, with its indexes, and clients choose the namespaces that they ask for.
     const reader = fields ? parts.collection.readerOf(fields, whole) : parts.reader;
     return new MemoryScope<U>(this.writer, { watches: parts.watches, prefix: whole, reader });
   }

@@ -228,7 +228,7 @@ export const WATCH_CONTRACT: readonly ContractCase[] = [
       await watch.return();
     }),
 
-    'delivers what its source yields, in order, then is done for ever': needs('events', async (open) => {
+    'delivers what its source yields, in order, then is done forever': needs('events', async (open) => {
       const subject = open();
       const sent = sendSome(subject, 5);
       subject.end();
