@@ -209,11 +209,13 @@ export class ApiServer {
 
   /** Sends a request, and resolves with the answer. A refusal rejects with a {@link RefusedError}. */
   async request(method: string, path: string, body?: unknown, type: string = 'application/json'): Promise<Answer> {
-    const init = body === undefined ? { method } : { method, body: JSON.stringify(body), headers: { 'content-type': type } };
-    const response = await this.fetch(`${this.url}${path}`, init);
-    const text = await response.text();
-    if (!response.ok) throw new RefusedError(`${method} ${path}`, response.status, text);
-    return JSON.parse(text);
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    // Without a length, Node sends the body of a DELETE as if it were the next request.
+    const headers = { 'content-type': type, 'content-length': `${Buffer.byteLength(text ?? '')}` };
+    const response = await this.fetch(`${this.url}${path}`, text === undefined ? { method } : { method, body: text, headers });
+    const answer = await response.text();
+    if (!response.ok) throw new RefusedError(`${method} ${path}`, response.status, answer);
+    return JSON.parse(answer);
   }
 
   get(path: string): Promise<Answer> {

@@ -153,12 +153,29 @@ export class World {
     } else if (edit.do === 'spec') await patch(site, { spec: { html, replicas, paused: paused || null } });
     else if (edit.do === 'scale') await patch(`${site}/scale`, { spec: { replicas } });
     else if (edit.do === 'label') await patch(site, { metadata: { labels: { team } } });
-    else if (edit.do === 'delete') await this.#send('DELETE', site);
+    else if (edit.do === 'delete') await this.#delete(site);
     else if (edit.do === 'deleteOwned') await this.#send('DELETE', this.path(owned, name));
     else if (edit.do === 'ready') await this.#ready(name, replicas);
     else if (owned === 'configmaps') await patch(this.path(owned, name), { data: { 'index.html': 'tampered' } });
     else if (owned === 'deployments') await patch(this.path(owned, name), { spec: { replicas: 9 } });
     else await patch(this.path(owned, name), { metadata: { labels: { app: 'tampered' } } });
+  }
+
+  /**
+   * Deletes what it has seen, and nothing newer: of a DELETE without a version, a kube-apiserver looks for finalizers first, and deletes
+   * then, whatever finalizer was added in between (kubernetes#77988). Nobody could clean up after that.
+   */
+  async #delete(path: string): Promise<void> {
+    for (;;) {
+      const { metadata } = await this.#send('GET', path);
+      const preconditions = { uid: metadata.uid, resourceVersion: metadata.resourceVersion };
+      try {
+        await this.#send('DELETE', path, { preconditions });
+        return;
+      } catch (error) {
+        if ((error as { code?: number }).code !== 409) throw error;
+      }
+    }
   }
 
   /** Plays the controller of deployments: as many are ready, of those that there are to be. */
