@@ -44,6 +44,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     if (!signal.aborted) receiver.over({ ...end, hintMs: end.hintMs || hintMs });
   };
   const onField = (name: string, value: string): void => {
+    if (name === 'data') throw new Error('the stream ended within a message');
     if (!name) receiver.alive(true);
     if (name === 'retry' && /^\d+$/.test(value)) hintMs = +value;
   };
@@ -85,7 +86,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     }
     // Even if the connection has already ended: the aborted signal then releases the body, because a custom `fetch` may not.
     const broken = await body?.pipeTo(new WritableStream({ write }), { signal }).catch(lost);
-    // What is left without a line end is an event if it can be decoded. Otherwise the connection was lost, however it has ended.
+    // JSON that is left without a line end is an event if it can be decoded. Otherwise the connection was lost, however it has ended.
     const cut = await feed().catch(lost);
     over(broken ?? cut ?? end());
   };
@@ -160,7 +161,8 @@ export function jsonLines(limit: number): Parser {
  * Differs from the HTML standard in three points: a bare CR does not end a line, an id belongs to its own message only, and
  * messages with an `event` name are skipped, because a watch has none. A property test compares the rest with eventsource-parser.
  *
- * `onField` receives what does not belong to a message: `retry`, and comments, which have an empty name.
+ * `onField` receives what does not belong to a message: `retry`, comments, which have an empty name, and, as `data`, what was
+ * discarded at the end.
  */
 export function serverSentEvents(limit: number, onField: (name: string, value: string) => void): Parser {
   const split = splitter(limit, 'data: '.length);
@@ -168,7 +170,9 @@ export function serverSentEvents(limit: number, onField: (name: string, value: s
   let type = '';
   let id: string | undefined;
   return function* (chunk) {
-    for (const line of chunk ? split(chunk) : []) {
+    const lines = split(chunk);
+    if (!chunk && (data || lines[0])) onField('data', data);
+    for (const line of chunk ? lines : []) {
       // The flag `s` is needed because JSON may contain an unescaped U+2028, at which `.` would stop.
       const [, name, value] = /([^:]*):? ?(.*)/s.exec(line) as unknown as [string, string, string];
       if (!line) {
