@@ -82,8 +82,8 @@ const NAMES = [
 
 /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
 function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
-  const { leases, name, identity = crypto.randomUUID(), ...others } = checkOptions(options, NAMES);
-  const { onNewLeader, onError, onAnswer, now, random } = others;
+  const { leases, name, identity = crypto.randomUUID(), onAnswer } = checkOptions(options, NAMES);
+  const { onNewLeader, onError, now, random } = options;
   const clock = requireMethod('clock', options.clock ?? systemClock, 'schedule', 'a Clock');
   const failures = new Failures(`leader elector ${name}`, { clock });
   for (const method of ['get', 'create', 'update'] as const) requireMethod('leases', leases, method, 'a resource of leases');
