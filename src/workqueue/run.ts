@@ -231,7 +231,7 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortCon
     if (!signal.aborted || error !== signal.reason) onError(error, { key, attempt: number, willRetry });
   };
   const hold = (until: Promise<unknown>): void => {
-    held = Promise.all([held, until.catch(tell)]);
+    held = Promise.all([held, Promise.resolve(until).catch(tell)]);
   };
   inWork.add(key);
   try {

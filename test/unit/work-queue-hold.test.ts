@@ -56,6 +56,23 @@ describe('hold', () => {
     expect([told.length, run.state]).toEqual([1, 'resolved']);
   });
 
+  it('takes whatever can be awaited, as `await` does', async () => {
+    const clock = new FakeClock();
+    const queue = new WorkQueue<string>({ clock });
+    const told: unknown[] = [];
+    let open = (): void => {};
+    const later = { then: (resolve: () => void) => void (open = resolve) };
+    const work: Work<string> = (key, { hold }) => hold((key === 'a' ? later : undefined) as never);
+    void queue.run(1, work, { onError: (error) => void told.push(error) });
+    queue.add('a');
+    queue.add('b');
+    await turn();
+    expect([queue.inWork, queue.size, told]).toEqual([1, 0, []]);
+    open();
+    await turn();
+    expect([queue.inWork, queue.delayed, told]).toEqual([0, 0, []]);
+  });
+
   it('ends the run with what onError throws', async () => {
     const { queue, holds, work } = rig();
     const thrown = new Error('thrown');
