@@ -186,6 +186,8 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
         return this.#found;
       }
       await sleep(backoff.failed({}), { clock, signal });
+      // Of a kind that was there, a list shows whether it has gone.
+      if (this.#found) return this.#found;
     }
   }
 
