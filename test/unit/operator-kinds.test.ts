@@ -4,10 +4,12 @@ import { ApiServer, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../
 import {
   Informer,
   type KubernetesObject,
+  type List,
   type ListOptions,
   type ListWatchOptions,
   type ResourceClient,
 } from '../../src/cache/index.ts';
+import { preparedList } from '../../src/cache/pager.ts';
 import { Broadcaster, type ObjectEvent } from '../../src/index.ts';
 import { loadCluster } from '../../src/kubernetes/index.ts';
 import { FollowedKind, type KindName, kind, Operator, type ResourceSource } from '../../src/operator/index.ts';
@@ -364,6 +366,25 @@ describe('a kind that is deleted', () => {
     await clock.advanceAsync(10_000);
     expect(list.value).toEqual({ items: [], resourceVersion: '0' });
     expect([followed.waiting, followed.client]).toEqual([true, undefined]);
+  });
+
+  it('comes back with another scope, whose objects a transform does not expect', async () => {
+    const { clock, follow, define, remove } = world();
+    const names = { plural: 'widgets', kind: 'Widget' };
+    await (await define()).in('default').create(widget('a'));
+    const followed = follow('widgets.example.com/v1');
+    const seen: unknown[] = [];
+    const list = (): Promise<List> =>
+      preparedList(followed, {}, (object) => {
+        seen.push([object.metadata?.name, followed.type?.namespaced]);
+        return object;
+      });
+    await list();
+    await remove();
+    await (await define({ scope: 'Cluster', names })).create(widget('b'));
+    await list();
+    expect(seen).toEqual([['a', true], ['b', false]]); // biome-ignore format: one line
+    expect(clock.pending).toBe(0);
   });
 
   it('objects that are not of the scope that the server tells are taken as they are', async () => {
