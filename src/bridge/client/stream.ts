@@ -44,7 +44,6 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     if (!signal.aborted) receiver.over({ ...end, hintMs: end.hintMs || hintMs });
   };
   const onField = (name: string, value: string): void => {
-    if (name === 'data') throw new Error('the stream ended within a message');
     if (!name) receiver.alive(true);
     if (name === 'retry' && /^\d+$/.test(value)) hintMs = +value;
   };
@@ -60,9 +59,11 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     const location = status < 400 && answered.get('location');
     const streams = status === 200;
     const type = answered.get('content-type');
-    const [retryAfter, date] = [answered.get('retry-after'), answered.get('date')];
     const end = (): ConnectionEnd =>
-      toRefusal(status, location ? `a redirect to ${location.split('?')[0]}` : refusal, { retryAfter, date });
+      toRefusal(status, location ? `a redirect to ${location.split('?')[0]}` : refusal, {
+        retryAfter: answered.get('retry-after'),
+        date: answered.get('date'),
+      });
     const limit = streams ? maxFrameChars : MAX_REFUSAL_CHARS;
     const parse = streams && sse ? serverSentEvents(limit, onField) : jsonLines(limit);
     const feed = async (chunk?: Uint8Array): Promise<void> => {
@@ -156,13 +157,12 @@ export function jsonLines(limit: number): Parser {
 }
 
 /**
- * Parses Server-Sent Events. A blank line completes a message. An incomplete message at the end of the stream is discarded.
+ * Parses Server-Sent Events. A blank line completes a message. Throws if the stream ends within a message or a line.
  *
  * Differs from the HTML standard in three points: a bare CR does not end a line, an id belongs to its own message only, and
  * messages with an `event` name are skipped, because a watch has none. A property test compares the rest with eventsource-parser.
  *
- * `onField` receives what does not belong to a message: `retry`, comments, which have an empty name, and, as `data`, what was
- * discarded at the end.
+ * `onField` receives what does not belong to a message: `retry`, and comments, which have an empty name.
  */
 export function serverSentEvents(limit: number, onField: (name: string, value: string) => void): Parser {
   const split = splitter(limit, 'data: '.length);
@@ -171,8 +171,8 @@ export function serverSentEvents(limit: number, onField: (name: string, value: s
   let id: string | undefined;
   return function* (chunk) {
     const lines = split(chunk);
-    if (!chunk && (data || lines[0])) onField('data', data);
-    for (const line of chunk ? lines : []) {
+    if (!chunk && data + lines) throw new Error('cut off');
+    for (const line of lines) {
       // The flag `s` is needed because JSON may contain an unescaped U+2028, at which `.` would stop.
       const [, name, value] = /([^:]*):? ?(.*)/s.exec(line) as unknown as [string, string, string];
       if (!line) {
