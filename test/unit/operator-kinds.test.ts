@@ -374,7 +374,7 @@ describe('a kind that is deleted', () => {
     await (await define()).in('default').create(widget('a'));
     const followed = follow('widgets.example.com/v1');
     const seen: unknown[] = [];
-    const list = (): Promise<List> =>
+    const list = (): Promise<List<KubernetesObject>> =>
       preparedList(followed, {}, (object) => {
         seen.push([object.metadata?.name, followed.type?.namespaced]);
         return object;
