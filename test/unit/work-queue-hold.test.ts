@@ -61,7 +61,12 @@ describe('hold', () => {
     const queue = new WorkQueue<string>({ clock });
     const told: unknown[] = [];
     let open = (): void => {};
-    const later = { then: (resolve: () => void) => void (open = resolve) };
+    const later = {
+      // biome-ignore lint/suspicious/noThenProperty: it is to be awaited
+      then: (resolve: () => void) => {
+        open = resolve;
+      },
+    };
     const work: Work<string> = (key, { hold }) => hold((key === 'a' ? later : undefined) as never);
     void queue.run(1, work, { onError: (error) => void told.push(error) });
     queue.add('a');
