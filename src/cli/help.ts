@@ -243,7 +243,7 @@ Options
   --resource R       serve a kind: PLURAL.GROUP/VERSION=Kind[:cluster][:status][:scale], such as
                      orders.example.com/v1=Order:status; its objects are in namespaces unless you append :cluster;
                      :status and :scale make these subresources; may be repeated
-  --crd FILE_OR_DIR  create the CustomResourceDefinitions in a YAML or JSON file, or in all such files in a folder, and update
+  --crd FILE_OR_DIR  create the CustomResourceDefinitions in a YAML or JSON file, or in all such files of a folder; update
                      those that exist but differ; may be repeated. YAML needs the package yaml
   --token T          clients must send this bearer token. kubectl sends tokens over HTTPS only. Other users of this machine
                      may see the token in the list of processes

@@ -124,7 +124,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
         // What `prepare` makes of an object need not be one.
         const seen: Prepare<T> = (object) => {
           strange ||= !fits(found, object);
-          return prepare ? prepare(object) : object;
+          return prepare && !strange ? prepare(object) : object;
         };
         const list = await preparedList(this.#within(found), options, seen);
         if (!strange) {
@@ -186,6 +186,8 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
         return this.#found;
       }
       await sleep(backoff.failed({}), { clock, signal });
+      // Of a kind that was there, a list shows whether it has gone.
+      if (this.#found) return this.#found;
     }
   }
 

@@ -70,8 +70,9 @@ export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T>
 
 /** Returns what `name` has decided. Throws for a promise, which is truthy: an async filter would let its client see everything. */
 export function verdictOf(name: string, said: unknown): boolean {
-  if (isPromise(said)) throw invalid(name, said, 'a boolean, not a promise');
-  return Boolean(said);
+  if (!isPromise(said)) return Boolean(said);
+  said.then(undefined, () => {}); // a rejection that nobody handles would end the process
+  throw invalid(name, said, 'a boolean, not a promise');
 }
 
 /** Whether an error merely says that the work was told to end. */

@@ -82,9 +82,9 @@ const NAMES = [
 
 /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
 function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
-  const { leases, name, identity = crypto.randomUUID(), ...others } = checkOptions(options, NAMES);
-  const { onNewLeader = () => {}, onError, onAnswer, now = Date.now, random = Math.random } = others;
-  for (const [option, value] of Object.entries({ onNewLeader, onError, onAnswer, now, random })) callable(option, value);
+  const { leases, name, identity = crypto.randomUUID(), onAnswer } = checkOptions(options, NAMES);
+  const { onNewLeader, onError, now, random } = options;
+  callable('onAnswer', onAnswer);
   const clock = requireMethod('clock', options.clock ?? systemClock, 'schedule', 'a Clock');
   const failures = new Failures(`leader elector ${name}`, { clock });
   for (const method of ['get', 'create', 'update'] as const) requireMethod('leases', leases, method, 'a resource of leases');
@@ -93,15 +93,15 @@ function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
     leases,
     name: text('name', name),
     identity: text('identity', identity),
-    onNewLeader,
-    onError: onError ?? ((error, { during }) => failures.down('the lease', error, ` (${during})`)),
+    onNewLeader: callable('onNewLeader', onNewLeader) ?? (() => {}),
+    onError: callable('onError', onError) ?? ((error, { during }) => failures.down('the lease', error, ` (${during})`)),
     onAnswer: () => {
       failures.up('the lease');
       return onAnswer?.();
     },
     clock,
-    now,
-    random,
+    now: callable('now', now) ?? Date.now,
+    random: callable('random', random) ?? Math.random,
   };
 }
 

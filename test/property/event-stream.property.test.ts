@@ -2,7 +2,7 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { serverSentEvents } from '../../src/bridge/client/stream.ts';
+import { type Frame, serverSentEvents } from '../../src/bridge/client/stream.ts';
 import { runs } from '../runs.ts';
 
 /** What a parser has found, in order. */
@@ -29,8 +29,12 @@ function ours(text: string, cuts: readonly number[]): Found[] {
     // As the client reads it.
     if (name === 'retry' && /^\d+$/.test(value)) found.push({ retryMs: Number(value) });
   });
-  for (const chunk of [...chunksOf(text, cuts), undefined])
-    for (const frame of parse(chunk)) found.push({ data: frame.text, id: frame.id });
+  const chunks = chunksOf(text, cuts);
+  for (const chunk of chunks) for (const frame of parse(chunk)) found.push({ data: frame.text, id: frame.id });
+  // A stream that ends within a line, or without the blank line after a message, was cut off.
+  const end = (): Frame[] => [...parse()];
+  if (/[^\n\ufeff\r]$/.test(text)) expect(end).toThrow('cut off');
+  if (text.endsWith('\n\n')) expect(end()).toEqual([]);
   return found;
 }
 

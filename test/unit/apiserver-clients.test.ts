@@ -152,6 +152,8 @@ describe.each(Object.entries(TRANSPORTS))('over %s', (name, enter) => {
     await expect.poll(bob.said).toContain('later');
     expect(made.server.stats.watchers).toBe(1);
     expect(() => made.server.disconnect((async () => false) as never)).toThrow('which: expected a boolean, not a promise');
+    // Nor does what it rejects with end the process.
+    expect(() => made.server.disconnect((() => Promise.reject(new Error('late'))) as never)).toThrow('not a promise');
     expect(made.server.disconnect(() => true)).toBe(1);
     expect(made.server.disconnect(() => true)).toBe(0);
   });

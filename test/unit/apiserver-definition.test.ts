@@ -57,13 +57,13 @@ describe('a definition', () => {
     ['columns[0].value', { columns: [{ name: 'A', type: 'string', jsonPath: '.spec' }] }, 'undefined'],
     ['columns[0].description', { columns: [{ name: 'A', type: 'string', value, description: 5 }] }, '5'],
     ['columns[0].priority', { columns: [{ name: 'A', type: 'string', value, priority: -1 }] }, '-1'],
-    ['fields', { fields: [] }, ''],
+    ['fields', { fields: [] }, 'Array {}'],
     ['fields', { fields: null }, 'null'],
     ['fields.spec.item', { fields: { 'spec.item': 'item' } }, '"item"'],
     ['schema', { schema: 'object' }, '"object"'],
-    ['schema', { schema: [] }, ''],
+    ['schema', { schema: [] }, 'Array {}'],
     ['validate', { validate: 5 }, '5'],
-    ['validate', { validate: [] }, ''],
+    ['validate', { validate: [] }, 'Array {}'],
   ])('is refused for %s: %o', (name, more, got) => {
     let refusal: unknown;
     try {

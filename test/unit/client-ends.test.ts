@@ -225,6 +225,22 @@ describe('ends', () => {
     }
   });
 
+  test('SSE: the response was cut off if it ends within a message or a line', async () => {
+    for (const [text, state] of [
+      ['data: {"type":"A","object":2}', 'waiting'],
+      ['data: {"type":"A","object":2}\n', 'waiting'],
+      ['id: 7', 'waiting'],
+      ['id: 7\nretry: 10\n: bye\n', 'closed'],
+    ] as const) {
+      const { network, accept, read, watch } = open('sse', { reconnectOnEnd: false });
+      await accept(event(1), text);
+      network.link.end();
+      expect(await read()).toEqual([1]);
+      expect([text, watch.state]).toEqual([text, state]);
+      await watch.return();
+    }
+  });
+
   test('HTTP: the answer of a server of something else is no complete stream, with or without a line end', async () => {
     for (const [text, code] of [
       ['{"items":[]}', 410],
@@ -237,14 +253,6 @@ describe('ends', () => {
       expect((await watch.next()).value).toMatchObject({ type: 'ERROR', object: { code, message } });
       await expectOver();
     }
-  });
-
-  test('SSE: an unfinished message is ignored', async () => {
-    const { network, accept, read, expectOver } = open('sse', { reconnectOnEnd: false });
-    await accept(event(1), 'data: {"type":"A","object":2}\n');
-    network.link.end();
-    expect(await read()).toEqual([1]);
-    await expectOver();
   });
 
   test.each([

@@ -77,8 +77,6 @@ describe('Server-Sent Events', () => {
     ['id: 1\nid: 2\0\ndata: a\n\n', [{ text: 'a', id: '1' }]],
     ['event: other\ndata: a\n\ndata: b\n\n', [{ text: 'b', id: undefined }]],
     ['\n\n\nid: 7\n\n', []],
-    ['data: a\n', []],
-    ['data: a', []],
     ['nonsense: 1\ndata:a\nfoo\n\n', [{ text: 'a', id: undefined }]],
     ['\ufeffdata: a\n\n', [{ text: 'a', id: undefined }]],
     // What JSON leaves as it is, and other notions of a line's end take for one.
@@ -86,6 +84,10 @@ describe('Server-Sent Events', () => {
     ['\u2028\ndata: a\n\n', [{ text: 'a', id: undefined }]],
   ])('%j', (text, expected) => {
     expect(events(text)).toEqual(expected);
+  });
+
+  test.each(['data: a\n', 'data: a', 'data: a\n\ndata', 'id: 1\n: b', 'event: other\ndata: a\n'])('%j is cut off', (text) => {
+    expect(() => events(text)).toThrow('cut off');
   });
 
   test('report comments and fields of the connection', () => {
@@ -99,7 +101,15 @@ describe('Server-Sent Events', () => {
     fc.assert(
       fc.property(fc.array(part), fc.array(fc.nat()), (parts, cuts) => {
         const text = parts.join('');
-        expect(events(text, cuts)).toEqual(events(text));
+        const found = (own?: readonly number[], end: string = ''): unknown => {
+          try {
+            return events(text + end, own);
+          } catch (error) {
+            return error;
+          }
+        };
+        expect(found(cuts)).toEqual(found());
+        expect(found(cuts, '\n\n')).toEqual(found([], '\n\n'));
       }),
     );
   });

@@ -151,6 +151,8 @@ describe('list', () => {
     const forms = [new Headers({ 'x-a': 'b' }), new Map([['x-a', 'b']]), [['x-a', 'b']]] as unknown as Record<string, string>[];
     for (const form of forms) for (const headers of [form, () => form]) await source({ headers }).list();
     expect(requests.map(({ headers }) => headers['x-a'])).toEqual(Array(6).fill('b'));
+    for (const none of [undefined, null] as never[]) await source({ headers: () => none }).list();
+    expect(requests).toHaveLength(8);
   });
 
   it('reads a compressed list, and limits what it becomes', async () => {

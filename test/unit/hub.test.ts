@@ -388,6 +388,8 @@ describe('disconnect', () => {
     const hub = new Hub();
     const sinks = [connect(hub), connect(hub)];
     expect(() => hub.disconnect((async () => false) as never)).toThrow('which: expected a boolean, not a promise');
+    // Nor does what it rejects with end the process.
+    expect(() => hub.disconnect((() => Promise.reject(new Error('late'))) as never)).toThrow('not a promise');
     expect(sinks.map(({ destroyed }) => destroyed)).toEqual([false, false]);
   });
 });

@@ -264,6 +264,25 @@ describe('LeaderElector', () => {
     expect(rig.clock.pending).toBe(0);
   });
 
+  test('takes options from a class, with its methods', async () => {
+    const rig = new Rig();
+    class Options {
+      readonly leases = rig.leases;
+      readonly name = 'lock';
+      readonly identity = 'one';
+      readonly clock = rig.clock;
+      onNewLeader(identity: string): void {
+        told.push(identity);
+      }
+      onAnswer(): void {
+        told.push('answer');
+      }
+    }
+    const told: string[] = [];
+    await new LeaderElector(new Options()).run(async () => {});
+    expect(new Set(told)).toEqual(new Set(['answer', 'one']));
+  });
+
   test('runs once', async () => {
     const elector = new Rig().elector('one');
     await elector.run(async () => {});

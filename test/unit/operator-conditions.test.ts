@@ -144,7 +144,7 @@ describe('owners', () => {
   it('setOwner refuses owners that cannot be', () => {
     const elsewhere: KubernetesObject = { metadata: { name: 'a', namespace: 'other' } };
     const nowhere: KubernetesObject = { metadata: { name: 'a' } };
-    expect(() => setOwner(elsewhere, owner())).toThrow('object.metadata.namespace: expected shop, which is its owner');
+    expect(() => setOwner(elsewhere, owner())).toThrow('object.metadata.namespace: expected shop, that of its owner');
     expect(() => setOwner(nowhere, owner())).toThrow('object.metadata.namespace: expected shop');
     expect(setOwner(elsewhere, owner({ namespace: undefined }))).toBe(true);
     expect(() => setOwner(owned(), owner({ uid: undefined }))).toThrow('owner.metadata.uid');

@@ -4,10 +4,12 @@ import { ApiServer, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../
 import {
   Informer,
   type KubernetesObject,
+  type List,
   type ListOptions,
   type ListWatchOptions,
   type ResourceClient,
 } from '../../src/cache/index.ts';
+import { preparedList } from '../../src/cache/pager.ts';
 import { Broadcaster, type ObjectEvent } from '../../src/index.ts';
 import { loadCluster } from '../../src/kubernetes/index.ts';
 import { FollowedKind, type KindName, kind, Operator, type ResourceSource } from '../../src/operator/index.ts';
@@ -18,6 +20,7 @@ import { invalid } from '../../src/watch/errors.ts';
 import { closers } from '../closing.ts';
 import { json, serveCluster } from './cluster-server.ts';
 import { crdOf } from './crd-rig.ts';
+import { fate } from './support.ts';
 
 const WIDGETS = { group: 'example.com', version: 'v1', plural: 'widgets', kind: 'Widget', namespaced: true } as const;
 const widget = (name: string): KubernetesObject => ({ apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name } });
@@ -69,10 +72,13 @@ function flaky() {
     refusals: 0,
     pages: false,
     expired: false,
+    namespace: undefined as string | undefined,
     onPage: (): unknown => undefined,
     cut: (): void => {},
   };
-  const object = (name: string): KubernetesObject => ({ metadata: { name, uid: name, resourceVersion: '5' } });
+  const object = (name: string): KubernetesObject => ({
+    metadata: { name, namespace: state.namespace, uid: name, resourceVersion: '5' },
+  });
   const served = (): void => {
     if (state.lists) return;
     // Who asks again at once, and for ever, comes to an end here.
@@ -347,6 +353,38 @@ describe('a kind that is deleted', () => {
     await reached(clock, () => informer.store.size === 1 && informer.state.connected);
     expect(followed.client?.type).toEqual({ ...WIDGETS, namespaced: after === 'Namespaced' });
     expect(said).toEqual([]);
+  });
+
+  it('comes back with another scope, and has gone again before the server is asked', async () => {
+    const { clock, state, source } = flaky();
+    state.namespace = 'default';
+    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock, random: () => 0 });
+    expect((await followed.list()).items).toHaveLength(1);
+    const gone = (): unknown => Object.assign(state, { lists: false, knows: false });
+    Object.assign(state, { namespace: undefined, onPage: gone });
+    const list = fate(followed.list());
+    await clock.advanceAsync(10_000);
+    expect(list.value).toEqual({ items: [], resourceVersion: '0' });
+    expect([followed.waiting, followed.client]).toEqual([true, undefined]);
+  });
+
+  it('comes back with another scope, whose objects a transform does not expect', async () => {
+    const { clock, follow, define, remove } = world();
+    const names = { plural: 'widgets', kind: 'Widget' };
+    await (await define()).in('default').create(widget('a'));
+    const followed = follow('widgets.example.com/v1');
+    const seen: unknown[] = [];
+    const list = (): Promise<List<KubernetesObject>> =>
+      preparedList(followed, {}, (object) => {
+        seen.push([object.metadata?.name, followed.type?.namespaced]);
+        return object;
+      });
+    await list();
+    await remove();
+    await (await define({ scope: 'Cluster', names })).create(widget('b'));
+    await list();
+    expect(seen).toEqual([['a', true], ['b', false]]); // biome-ignore format: one line
+    expect(clock.pending).toBe(0);
   });
 
   it('objects that are not of the scope that the server tells are taken as they are', async () => {

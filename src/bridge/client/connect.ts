@@ -147,10 +147,10 @@ function toOpener(url: PerAttempt<string | URL>, means: AttemptSettings): Open {
       const socket = transport === 'websocket';
       to.protocol = to.protocol.replace(/ws|http/, socket ? 'ws' : 'http');
       to.hash = '';
-      const opening = { ...means, url: to, headers: head, token: secret };
+      const opening = { ...means, url: to, headers: headersOf(head, secret), token: secret };
       return socket
         ? openWebSocket({ ...opening, WebSocket: means.WebSocket as WebSocketConstructor }, receiver)
-        : openStream({ ...opening, headers: headersOf(head, secret), sse: transport === 'sse' }, receiver);
+        : openStream({ ...opening, sse: transport === 'sse' }, receiver);
     };
     if (target && typeof headers !== 'function' && typeof token !== 'function') return begin(new URL(target), headers, token);
     return openLater(async (attempt) => {

@@ -59,9 +59,11 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     const location = status < 400 && answered.get('location');
     const streams = status === 200;
     const type = answered.get('content-type');
-    const [retryAfter, date] = [answered.get('retry-after'), answered.get('date')];
     const end = (): ConnectionEnd =>
-      toRefusal(status, location ? `a redirect to ${location.split('?')[0]}` : refusal, { retryAfter, date });
+      toRefusal(status, location ? `a redirect to ${location.split('?')[0]}` : refusal, {
+        retryAfter: answered.get('retry-after'),
+        date: answered.get('date'),
+      });
     const limit = streams ? maxFrameChars : MAX_REFUSAL_CHARS;
     const parse = streams && sse ? serverSentEvents(limit, onField) : jsonLines(limit);
     const feed = async (chunk?: Uint8Array): Promise<void> => {
@@ -85,7 +87,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     }
     // Even if the connection has already ended: the aborted signal then releases the body, because a custom `fetch` may not.
     const broken = await body?.pipeTo(new WritableStream({ write }), { signal }).catch(lost);
-    // What is left without a line end is an event if it can be decoded. Otherwise the connection was lost, however it has ended.
+    // JSON that is left without a line end is an event if it can be decoded. Otherwise the connection was lost, however it has ended.
     const cut = await feed().catch(lost);
     over(broken ?? cut ?? end());
   };
@@ -155,7 +157,7 @@ export function jsonLines(limit: number): Parser {
 }
 
 /**
- * Parses Server-Sent Events. A blank line completes a message. An incomplete message at the end of the stream is discarded.
+ * Parses Server-Sent Events. A blank line completes a message. Throws if the stream ends within a message or a line.
  *
  * Differs from the HTML standard in three points: a bare CR does not end a line, an id belongs to its own message only, and
  * messages with an `event` name are skipped, because a watch has none. A property test compares the rest with eventsource-parser.
@@ -168,7 +170,9 @@ export function serverSentEvents(limit: number, onField: (name: string, value: s
   let type = '';
   let id: string | undefined;
   return function* (chunk) {
-    for (const line of chunk ? split(chunk) : []) {
+    const lines = split(chunk);
+    if (!chunk && data + lines) throw new Error('cut off');
+    for (const line of lines) {
       // The flag `s` is needed because JSON may contain an unescaped U+2028, at which `.` would stop.
       const [, name, value] = /([^:]*):? ?(.*)/s.exec(line) as unknown as [string, string, string];
       if (!line) {

@@ -125,7 +125,7 @@ export interface WebSocketOpening extends Opening {
 
 /** Headers, in whatever form `fetch` takes them, with a token, if there is one. */
 export function headersOf(headers: Opening['headers'], token?: string): Opening['headers'] {
-  const fields = headers === undefined ? undefined : Object.fromEntries(new Headers(headers));
+  const fields = headers === undefined ? headers : Object.fromEntries(new Headers(headers));
   return token ? { ...fields, authorization: `Bearer ${token}` } : fields;
 }
 

@@ -4,7 +4,6 @@ import {
   BROKEN,
   type Connection,
   type ConnectionEnd,
-  headersOf,
   listen,
   MAX_REFUSAL_CHARS,
   type Receiver,
@@ -38,10 +37,10 @@ export function checkWebSocket(type: WebSocketConstructor | undefined, header: u
 
 /** Opens a WebSocket of any kind. Only ws says why an upgrade was refused; elsewhere a refusal counts as a failed connection. */
 export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Connection {
-  const { url, token, maxFrameChars, WebSocket } = opening;
+  const { url, headers, token, maxFrameChars, WebSocket } = opening;
   const withHeaders = takesHeaders(WebSocket);
   // A character takes at most four bytes.
-  const options = { headers: headersOf(opening.headers, token), maxPayload: 4 * maxFrameChars };
+  const options = { headers, maxPayload: 4 * maxFrameChars };
   // Bun's own constructor takes options in place of the protocols. Unlike that of ws, it has no `on`.
   const protocols = withHeaders ? [] : toProtocols(token);
   const socket = new WebSocket(url.href, withHeaders && !WebSocket.prototype.on ? (options as never) : protocols, options);

@@ -83,7 +83,7 @@ export class Exchange {
     const { fetch, headers } = this.#means;
     const own = await this.during(Promise.resolve(typeof headers === 'function' ? headers({ signal: this.signal }) : headers));
     const { accept = 'application/json', contentType, ...rest } = question;
-    const all = { ...headersOf(own), accept, ...(contentType && { 'content-type': contentType }) };
+    const all = { ...headersOf(own ?? undefined), accept, ...(contentType && { 'content-type': contentType }) };
     const init = { ...rest, headers: all, signal: this.signal, cache: 'no-store' } as const;
     this.#url = url;
     // `fetch` would pass on the caller's headers, all but `authorization`, to wherever a redirect leads.
