@@ -6,8 +6,7 @@
 //             script(request) -> a fault, or nothing
 //
 // Without a fault it passes bytes on as they come, compressed as they are. If the server goes away, so does the client's connection.
-import { once } from 'node:events';
-import { type ClientRequest, createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Agent, request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
@@ -59,8 +58,6 @@ export class FaultProxy {
   readonly #timers: Set<NodeJS.Timeout> = new Set();
   /** Answers that are on their way: the client's side, and the server's. */
   readonly #passing: Map<ServerResponse, IncomingMessage> = new Map();
-  /** Writes that the server has not answered to their end. It carries them out even if their clients have gone. */
-  readonly #writing: Set<ClientRequest> = new Set();
   #open: number = 0;
   #script: Script | undefined;
 
@@ -88,11 +85,6 @@ export class FaultProxy {
   /** Number of requests that are not answered yet, or not to their end: an open watch is one. */
   get open(): number {
     return this.#open;
-  }
-
-  /** Resolves when no write is on its way any more: what a client that is gone has asked for has been done. */
-  async settled(): Promise<void> {
-    await Promise.all(Array.from(this.#writing, (each) => once(each, 'close')));
   }
 
   /** From now on, no faults. What is half-open stays so: nobody repairs a link that is gone. */
@@ -175,22 +167,12 @@ export class FaultProxy {
     const outgoing = request(url, { method: incoming.method, headers, agent: this.#agent });
     outgoing.on('error', () => response.destroy());
     outgoing.on('response', (answer) => this.#answer(answer, response, fault));
-    const isWrite = incoming.method !== 'GET';
-    if (isWrite) this.#writing.add(outgoing);
-    outgoing.on('close', () => this.#writing.delete(outgoing));
-    response.on('close', () => {
-      if (!isWrite || !incoming.readableEnded) outgoing.destroy();
-    });
+    response.on('close', () => outgoing.destroy());
     incoming.pipe(outgoing);
   }
 
   #answer(answer: IncomingMessage, response: ServerResponse, fault: Fault | undefined): void {
     answer.on('error', () => response.destroy());
-    response.on('close', () => answer.resume());
-    if (response.destroyed) {
-      answer.resume();
-      return;
-    }
     const limit = fault !== undefined && 'after' in fault ? fault.after : Infinity;
     if (limit < 0) {
       this.#strike(answer, response, fault as Fault);
@@ -209,7 +191,7 @@ export class FaultProxy {
       struck = passed >= limit;
       const strike = (): void => this.#strike(answer, response, fault as Fault);
       if (struck) response.write(part, strike);
-      else if (!response.destroyed && !response.write(part)) {
+      else if (!response.write(part)) {
         answer.pause();
         response.once('drain', () => answer.resume());
       }
