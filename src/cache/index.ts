@@ -26,6 +26,7 @@ export type {
   InformerStore,
   InformerWatchOptions,
   ObjectFailure,
+  RefreshOptions,
   StopOptions,
 } from './informer/informer-options.ts';
 export type {

@@ -7,6 +7,7 @@
  * Invariants
  * - A kind has one informer. Two names for one kind lead to the same informer as soon as the server has resolved them.
  * - Informers live as long as the operator, across leaderships, without a gap.
+ * - A leadership begins with the newest state of each kind: its predecessor may have written more than the caches have heard of.
  * - After `run` there is no pending request or timer.
  */
 import { Informer } from '../cache/informer/informer.ts';
@@ -32,6 +33,10 @@ export interface KindCache {
   /** The informer's source. */
   readonly followed: FollowedKind;
   readonly indexers: IndexFunctions;
+  /** Resolves when the cache is complete; for a leader, when it has all that was written before this instance led. */
+  readonly complete: Promise<void>;
+  /** From here on, only a state that is asked for after this call is complete. */
+  refresh(): void;
 }
 
 type IndexFunctions = Map<string, IndexFunction<KubernetesObject>>;
@@ -152,6 +157,11 @@ export class KindCaches {
     await Promise.all(Array.from(this.#declared.values(), sync));
   }
 
+  /** A leadership begins. */
+  refresh(): void {
+    for (const cache of new Set(this.#caches.values())) cache.refresh();
+  }
+
   /** Follows all kinds until the signal aborts. Resolves when nothing is left. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all(Array.from(this.#declared.values(), (each) => this.#follow(each, signal).catch(this.#deps.fail)));
@@ -198,8 +208,18 @@ export class KindCaches {
       onStateChange: ({ connected }) => connected && onWell(text),
     });
     let client = followed.client as ResourceClient;
+    let complete = informer.synced;
     return {
       ...{ text, informer, followed, indexers: new Map() },
+      get complete() {
+        return complete;
+      },
+      refresh: () => {
+        const refreshed = informer.refresh();
+        refreshed.catch(() => {}); // nobody may be waiting
+        // A kind that has been deleted has no objects; the operator need not wait until it comes back.
+        complete = informer.hasSynced && followed.waiting ? informer.synced : refreshed;
+      },
       // A kind that was deleted may come back with another scope or plural.
       get type() {
         return followed.type ?? type;

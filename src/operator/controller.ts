@@ -11,7 +11,7 @@
  * Invariants
  * - **Serial**, as in the queue: a key runs once at a time, even if a reconcile goes on after its timeout, and it does not run
  *   before the caches have what its last run wrote.
- * - Nothing is reconciled before the caches of all kinds that the controller names are complete.
+ * - Nothing is reconciled before the caches of all kinds that the controller names are complete, and have what a former leader wrote.
  * - An error of user code affects one key (`reconcile`) or one change (`when`, `keysOf`), and is reported.
  */
 
@@ -148,7 +148,7 @@ export class OperatorController<T extends KubernetesObject> {
     const { caches, changed } = this.#deps;
     const synced = this.#uses.map(async ({ text }) => {
       const cache = await caches.found(text);
-      await cache.informer.synced;
+      await cache.complete;
       return cache;
     });
     const found = await untilAborted(Promise.all(synced), signal).catch((error: unknown) => {

@@ -60,7 +60,8 @@ interface Waiter {
  *            '------------> stop the caches, write the events <----'-- give the lease back, once all work has ended
  *
  * Guarantees
- * - While this instance does not lead, no reconcile begins; caches are kept, so that it can begin at once.
+ * - While this instance does not lead, no reconcile begins. It keeps its caches, and when it begins to lead, it lists each kind once
+ *   more: nothing is reconciled without what its predecessor wrote.
  * - After `run` there is no pending request, timer or listener, including those for signals; only functions that did not end in
  *   time may go on, and `run` then rejects with their keys.
  */
@@ -270,7 +271,10 @@ export class Operator {
       await within(work, { limitMs, clock: this.#clock, what });
       return;
     }
-    const lead = async ({ signal: until }: { readonly signal: AbortSignal }): Promise<void> => this.#work(until);
+    const lead = async ({ signal: until }: { readonly signal: AbortSignal }): Promise<void> => {
+      this.#deps.caches.refresh();
+      await this.#work(until);
+    };
     await elector.run(lead, { signal, timeoutMs: limitMs }).catch((error: unknown) => {
       const stuck = what();
       throw stuck && isWatchError(error, 'TIMEOUT') ? gaveUp(limitMs, stuck, error) : error;

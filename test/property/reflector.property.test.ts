@@ -1,6 +1,7 @@
 // A reflector against a server that fails in every way at any time. When the faults stop, the store is what the server has (P10.1), no
-// version that it has reached went back (P10.2), and it has asked for none that it was not told (P10.3: `source.wrong`). That requests
-// are bounded while everything fails (P10.4) is in unit/reflector-list.test.ts.
+// version that it has reached went back (P10.2), and it has asked for none that it was not told (P10.3: `source.wrong`). A refresh gives
+// the store at least what the server had at the call (P10.5). That requests are bounded while everything fails (P10.4) is in
+// unit/reflector-list.test.ts.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Reflector, type ReflectorOptions, type ReflectorStore } from '../../src/cache/index.ts';
@@ -18,7 +19,7 @@ const times = fc.integer({ min: 1, max: 3 });
 
 type Command =
   | { readonly do: 'add' | 'delete'; readonly name: string }
-  | { readonly do: 'bookmark' | 'cut' | 'expire' | 'hold' | 'release' | 'mute' | 'storeFails' | 'room' | 'settle' }
+  | { readonly do: 'bookmark' | 'cut' | 'expire' | 'hold' | 'release' | 'mute' | 'storeFails' | 'room' | 'settle' | 'refresh' }
   | { readonly do: 'error'; readonly code: number }
   | { readonly do: 'failList' | 'failWatch'; readonly code: number; readonly times: number }
   | { readonly do: 'unreachable' | 'shortEnds'; readonly times: number }
@@ -32,7 +33,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 5,
     arbitrary: fc.record({
-      do: fc.constantFrom('bookmark' as const, 'cut', 'expire', 'hold', 'release', 'mute', 'storeFails', 'room'),
+      do: fc.constantFrom('bookmark' as const, 'cut', 'expire', 'hold', 'release', 'mute', 'storeFails', 'room', 'refresh'),
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('error' as const), code }) },
@@ -119,6 +120,9 @@ class World {
   readonly reflector: Reflector<Thing>;
   readonly running: Promise<void>;
   readonly reached: string[] = [];
+  /** What became of each refresh: how many versions its store was behind the source's at the call, or its error. */
+  readonly refreshes: (number | unknown)[] = [];
+  asked: number = 0;
   muted: boolean = false;
   #value: number = 0;
   #release: () => void = () => {};
@@ -155,6 +159,7 @@ class World {
         store.fails = true;
       },
       room: () => store.toggle(),
+      refresh: () => this.refresh(),
       settle,
       error: (one: { code: number }) => fake.sendError(toStatus({ code: one.code, reason: 'InternalError', message: '' })),
       failList: (one: { code: number; times: number }) => fake.failList(FakeListWatcher.refusal(one.code, 'No'), one.times),
@@ -173,6 +178,15 @@ class World {
     };
     await doing[step.do](step as never);
     this.look();
+  }
+
+  refresh(): void {
+    this.asked++;
+    const version = Number(this.source.fake.resourceVersion);
+    this.reflector.refresh().then(
+      () => this.refreshes.push(Math.max(0, version - (this.store.versions.at(-1) ?? -1))),
+      (error: unknown) => this.refreshes.push(error),
+    );
   }
 
   /** All faults stop. */
@@ -220,6 +234,7 @@ describe('whatever the server does', () => {
       await world.pass(2_000, 1_000); // a watch that was idle is being opened again
       expect(world.store.objects).toEqual(world.source.state);
       expect(world.source.wrong).toEqual([]);
+      expect(world.refreshes).toEqual(Array.from({ length: world.asked }, () => 0));
       for (const list of [world.store.versions, world.reached.map(Number)]) {
         expect(list).toEqual([...list].sort((a, b) => a - b));
       }
@@ -243,6 +258,9 @@ async function expectStopped(world: World): Promise<void> {
   world.store.fails = false;
   const { calls } = world.store;
   await world.running;
+  await settle();
+  expect(world.refreshes).toHaveLength(world.asked);
+  for (const each of world.refreshes) expect(each === 0 || (each as { code?: string }).code === 'CLOSED').toBe(true);
   world.store.stopped = true;
   world.look();
   expect(world.store.calls).toBe(calls);

@@ -25,6 +25,7 @@ const INPUTS: { readonly [Type in MachineInput['type']]: Extract<MachineInput, {
   silent: { type: 'silent', ...failed('silent') },
   ended: { type: 'ended', ranMs: 5_000, empty: false },
   due: { type: 'due' },
+  refresh: { type: 'refresh' },
   stop: { type: 'stop' },
 };
 
@@ -57,6 +58,7 @@ const CELLS: { readonly [In in MachineState]: Partial<Record<MachineInput['type'
     error: 'listing list',
     silent: 'listing list',
     ended: 'waiting wait',
+    refresh: 'streaming stream',
     stop: 'stopped end',
   },
   listing: {
@@ -64,6 +66,7 @@ const CELLS: { readonly [In in MachineState]: Partial<Record<MachineInput['type'
     replaced: 'watching watch',
     storeFailed: 'waiting wait',
     refused: 'waiting wait',
+    refresh: 'streaming stream',
     stop: 'stopped end',
   },
   watching: {
@@ -77,10 +80,11 @@ const CELLS: { readonly [In in MachineState]: Partial<Record<MachineInput['type'
     error: 'waiting wait',
     silent: 'waiting wait',
     ended: 'waiting wait',
+    refresh: 'streaming stream',
     stop: 'stopped end',
   },
-  checking: { listed: 'watching watch', refused: 'waiting wait', stop: 'stopped end' },
-  waiting: { due: 'streaming stream', stop: 'stopped end' },
+  checking: { listed: 'watching watch', refused: 'waiting wait', refresh: 'streaming stream', stop: 'stopped end' },
+  waiting: { due: 'streaming stream', refresh: 'streaming stream', stop: 'stopped end' },
   stopped: Object.fromEntries(Object.keys(INPUTS).map((type) => [type, 'stopped end'])),
 };
 
@@ -220,6 +224,19 @@ describe('a source that may be at an older version', () => {
     expect(machine.take(INPUTS.due, 0).action).toEqual({ do: 'watch', resourceVersion: 'a-7' });
   });
 });
+
+test.each(['streaming', 'listing', 'watching', 'checking', 'waiting'] as const)(
+  'a refresh in state %s asks for the newest state until the store has it',
+  (state) => {
+    const machine = machineIn(state);
+    expect(machine.take(INPUTS.refresh, 0).action).toEqual({ do: 'stream', resourceVersion: '' });
+    machine.take({ type: 'refused', ...failed('throttled') }, 0);
+    expect(machine.take(INPUTS.due, 0).action).toEqual({ do: 'stream', resourceVersion: '' });
+    for (const input of [INPUTS.opened, INPUTS.initialEnd, INPUTS.replaced] as const) machine.take(input, 0);
+    machine.take({ type: 'refused', ...failed('other') }, 0);
+    expect(machine.take(INPUTS.due, 0).action).toEqual({ do: 'stream', resourceVersion: '7' });
+  },
+);
 
 describe('delays', () => {
   /** The delays after failures at these times. */

@@ -148,6 +148,12 @@ export interface InformerOptions<T, Name extends string = string>
   readonly onError?: ((error: unknown, failure: InformerFailure<T>) => void) | undefined;
 }
 
+/** How long to wait for a refresh. */
+export interface RefreshOptions {
+  /** Gives up when it aborts; then the promise rejects with its reason. The refresh goes on. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** How an informer stops. */
 export interface StopOptions {
   /**

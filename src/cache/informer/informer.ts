@@ -1,5 +1,5 @@
 import { filter } from '../../broadcast/filter.ts';
-import { Latch, whenAborted } from '../../watch/abort.ts';
+import { Latch, untilAborted, whenAborted } from '../../watch/abort.ts';
 import { type Clock, listed, systemClock, within } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
@@ -23,6 +23,7 @@ import type {
   InformerStore,
   InformerWatchOptions,
   ObjectFailure,
+  RefreshOptions,
   StopOptions,
 } from './informer-options.ts';
 import { LiveStore, toObjectEvent } from './live-store.ts';
@@ -186,6 +187,23 @@ export class Informer<T, Name extends string = string> {
   }
 
   /**
+   * Asks the source for its newest state, at once, even while it waits after a failure. Resolves when the store has a state that was
+   * asked for after this call, so nothing that others had written before it is missing. Handlers get what has changed, as always.
+   * A leader calls it before it works: its predecessor may have written more than this informer has heard of.
+   *
+   * Failures are reported and retried as usual. It costs a list of all objects; calls during a refresh share the next one.
+   *
+   * @throws {WatchError} (rejects) CLOSED if the informer stops before that; INVALID_ARGUMENT for an invalid option; the reason of
+   * `signal`.
+   */
+  async refresh(options: RefreshOptions = {}): Promise<void> {
+    const { signal } = checkOptions(options, ['signal']);
+    signal?.throwIfAborted();
+    const refreshed = untilAborted(this.#reflector.refresh(), this.#stopping.signal);
+    await (signal ? untilAborted(refreshed, signal) : refreshed);
+  }
+
+  /**
    * Calls a handler with every current object, and from then on with every change: none is missed or repeated. May be called
    * before and while the informer runs, even with the same handler again.
    *
@@ -302,10 +320,10 @@ export class Informer<T, Name extends string = string> {
   /** From here on no call of a handler begins, and nothing waits. */
   #close(): void {
     if (this.#isStopping) return;
-    this.#stopping.abort();
+    const error = this.#failure?.error ?? new WatchError('CLOSED', 'the informer has stopped');
+    this.#stopping.abort(error);
     this.#resyncs.clear();
     this.#live.close();
-    const error = this.#failure?.error ?? new WatchError('CLOSED', 'the informer has stopped');
     this.#synced.reject(error);
     this.#versions.end(error);
     for (const registration of this.#handlers) registration.end(error);

@@ -12,12 +12,14 @@
  *                 v   /                '---> streaming, or listing        |  '<-------'
  *              listing ------------------ listed -------------------------'
  *
+ *     refresh, in any state after `start`: streaming, or listing; the newest state
+ *
  * Invariants
  * - `resourceVersion` is a version that the source has reported, with a list, an event or a BOOKMARK, and the store has
  *   everything up to it. No request names another one, except `0` (any state) and the empty one (the newest).
  * - A store sees a whole state at once, or one change after the other. It sees nothing of a list that failed.
- * - Between two requests is a delay with jitter, which grows with each failure. There are four exceptions, each of which happens
- *   once in a row: a list instead of a stream, a list without a version after a 410, a list after the 410 of a watch, and a watch
+ * - Between two requests is a delay with jitter, which grows with each failure. A refresh does not wait. There are four more
+ *   exceptions, each of which happens once in a row: a list instead of a stream, a list without a version after a 410, a list after the 410 of a watch, and a watch
  *   after the question whether the source has reached its version.
  * - `stopped` is final.
  */
@@ -55,6 +57,7 @@ const TABLE: Table = {
     bookmark: () => read('streaming'),
     initialEnd: () => ({ state: 'streaming', action: { do: 'replace' } }),
     stored: () => read('streaming'),
+    refresh: refresh,
     replaced: (memory, { resourceVersion }) => {
       replaced(memory, resourceVersion);
       return read('watching'); // the same stream goes on with changes
@@ -66,6 +69,7 @@ const TABLE: Table = {
     ended: streamEnded,
   },
   listing: {
+    refresh: refresh,
     listed: listed,
     replaced: (memory, { resourceVersion }) => {
       replaced(memory, resourceVersion);
@@ -81,6 +85,7 @@ const TABLE: Table = {
     },
     event: delivered,
     bookmark: delivered,
+    refresh: refresh,
     initialEnd: delivered, // by now a BOOKMARK like any other
     stored: (memory, { resourceVersion }, nowMs) => {
       well(memory, nowMs);
@@ -100,9 +105,10 @@ const TABLE: Table = {
       memory.unsure = false;
       return watch(memory);
     },
+    refresh: refresh,
     refused: watchRefused,
   },
-  waiting: { due: due },
+  waiting: { due: due, refresh: refresh },
 };
 
 export class ReflectorMachine {
@@ -152,6 +158,7 @@ export class ReflectorMachine {
  *     renew   a watch is over, and its version is still good: open the next one
  *     retry   a failure: wait, then do the request again
  *     relist  a failure: wait, then begin
+ *     refresh somebody asks for the newest state: begin, at once
  *     restart the version is no longer of use: begin, at once if that may help
  */
 
@@ -164,7 +171,7 @@ interface Memory {
   readonly backoff: Backoff;
   /** The last version that the store has; empty before the first. */
   version: string;
-  /** The source cannot serve that version: the next list asks for the newest state. */
+  /** That version will not do, for example because the source cannot serve it: the next list asks for the newest state. */
   unavailable: boolean;
   /** Whether the source may have been restored from a copy, to an older version, since it has last answered. */
   unsure: boolean;
@@ -211,6 +218,12 @@ function begin(memory: Memory): MachineStep {
   if (!memory.streams) return list(memory);
   const resourceVersion = memory.unavailable ? '' : memory.version;
   return { state: 'streaming', action: { do: 'stream', resourceVersion } };
+}
+
+/** Learns the newest state of the collection, even if nothing was wrong with the one before. */
+function refresh(memory: Memory): MachineStep {
+  memory.unavailable = true;
+  return begin(memory);
 }
 
 /**
@@ -397,7 +410,7 @@ interface Ran {
   readonly ranMs: number;
 }
 
-/** What has happened. Each is the outcome of the action before it, except `stop`, which may come at any time. */
+/** What has happened. Each is the outcome of the action before it, except `refresh` and `stop`. */
 export type MachineInput =
   | { readonly type: 'start' }
   /** The source has accepted a watch. */
@@ -424,6 +437,9 @@ export type MachineInput =
   | ({ readonly type: 'ended'; readonly empty: boolean } & Ran)
   /** The delay has passed. */
   | { readonly type: 'due' }
+  /** Somebody needs the newest state. May come at any time after `start`, like `stop`. */
+  | { readonly type: 'refresh' }
+  /** May come at any time. */
   | { readonly type: 'stop' };
 
 /** What the shell does next. Its outcome is the next input. */

@@ -12,7 +12,7 @@
  * - Each watch is read by one reader, and ended once. An abort leaves nothing pending.
  * - No call of the store, `onError` or `onStateChange` follows the end of `run`.
  */
-import { whenAborted } from '../../watch/abort.ts';
+import { Latch, whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
@@ -51,6 +51,9 @@ export class Reflector<T> {
   readonly #requests: Requests<T>;
   #stopping: boolean = false;
   #ran: boolean = false;
+  /** The callers of `refresh` whose state has been asked for, and those whose state has not. */
+  #refreshing: Latch | undefined;
+  #refresh: Latch | undefined;
   /** The attempt during which the store resyncs. */
   #resyncing: unknown;
   /** When it does so next. A watch may be shorter than the period. */
@@ -106,10 +109,26 @@ export class Reflector<T> {
       await this.#loop();
     } finally {
       leave();
+      this.#stopping = true;
+      for (const each of [this.#refreshing, this.#refresh]) each?.reject(ended());
       this.#requests.close();
       this.#nextAttemptMs = undefined;
       this.#machine.take({ type: 'stop' }, 0);
     }
+  }
+
+  /**
+   * Asks the source for its newest state, at once, even while it waits after a failure. Resolves when the store has a state that was
+   * asked for after this call; failures are reported and retried as usual. Before `run`, it waits for the first state. Calls during
+   * a refresh share the next one.
+   *
+   * @throws {WatchError} (rejects) CLOSED if the reflector stops before that.
+   */
+  refresh(): Promise<void> {
+    if (this.#stopping) return Promise.reject(ended());
+    this.#refresh ??= new Latch();
+    if (!this.#refreshing) this.#requests.attempt.interrupt({ type: 'refresh' });
+    return this.#refresh.promise;
   }
 
   async #loop(): Promise<void> {
@@ -118,9 +137,25 @@ export class Reflector<T> {
       const action = this.#take(this.#stopping ? { type: 'stop' } : input);
       if (action.do === 'end') return;
       if (this.#stopping) continue; // by a callback just now: the previous request is over, and the next one must not begin
+      if (this.#mustRefresh(input)) {
+        input = { type: 'refresh' };
+        continue;
+      }
       const outcome = this.#perform(action);
       input = outcome instanceof Promise ? await outcome : outcome;
     }
+  }
+
+  /** After an input: settles what it completes, and returns whether the state must be asked for anew. */
+  #mustRefresh({ type }: MachineInput): boolean {
+    if (type === 'replaced') {
+      this.#refreshing?.open();
+      this.#refreshing = undefined;
+    }
+    if (this.#refreshing || !this.#refresh) return false;
+    this.#refreshing = this.#refresh;
+    this.#refresh = undefined;
+    return type !== 'refresh';
   }
 
   /** Asks the machine what to do, and reports what has changed. */
@@ -249,6 +284,10 @@ export class Reflector<T> {
   #storeFailed(error: unknown): MachineInput {
     return { type: 'storeFailed', kind: 'store', error, ranMs: this.#requests.attempt.ranMs };
   }
+}
+
+function ended(): WatchError {
+  return new WatchError('CLOSED', 'the reflector has stopped');
 }
 
 /**
