@@ -252,9 +252,10 @@ export function checkCreate(options: CreateOptions): CreateOptions & { readonly 
   return { ttlSeconds: wholeNumber('ttlSeconds', ttlSeconds), signal };
 }
 
-/** @throws {WatchError} REFUSED with code 400 for an object that has a version, and so has been created before. */
+/** @throws {WatchError} REFUSED with code 400 for an object that has a version other than 0, and so has been created before. */
 export function checkNew(object: KubernetesObject): void {
-  if (object?.metadata?.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created');
+  if ((object?.metadata?.resourceVersion || '0') !== '0')
+    throw badRequest('resourceVersion should not be set on objects to be created');
 }
 
 /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option of an `update`, and if `change` is not a function. */

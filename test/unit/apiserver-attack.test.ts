@@ -65,7 +65,7 @@ describe('requests behind others on their connection', () => {
 });
 
 describe('who asks', () => {
-  test.each(['User', 'Group', 'Uid'])(
+  test.each(['User', 'Group', 'Uid', 'Extra-scopes'])(
     'is nobody else: Impersonate-%s is refused, and does nothing with the rights of its sender',
     async (name) => {
       const authorize = vi.fn(() => true);

@@ -52,6 +52,12 @@ describe('create', () => {
     expect(draws).toBe(15);
   });
 
+  test('version 0 means none', async () => {
+    const { call } = rig();
+    const { code, body } = await call('POST', ORDERS_PATH, { metadata: { name: 'a', resourceVersion: '0' } });
+    expect([code, Number(body.metadata.resourceVersion) > 0]).toEqual([201, true]);
+  });
+
   test.each([
     ['no name', {}, 422, 'Order.example.com "" is invalid: metadata.name: Required value: name or generateName is required'],
     ['a bad name', { metadata: { name: 'A_b' } }, 422, 'a lowercase RFC 1123 subdomain must consist of'],

@@ -238,6 +238,11 @@ describe('a create', () => {
     await expect(storage.create('b', stored)).rejects.toMatchObject({
       status: { code: 400, message: expect.stringContaining('resourceVersion should not be set') },
     });
+    await expect(
+      storage.create('zero', { ...stored, metadata: { ...stored.metadata, resourceVersion: '0' } }),
+    ).resolves.toMatchObject({
+      metadata: { resourceVersion: expect.stringMatching(/^[1-9]/) },
+    });
     await expect(storage.create('b', { n: 1 })).resolves.toMatchObject({ n: 1 });
     await expect(storage.create('c', undefined as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
   });

@@ -188,7 +188,7 @@ export class Api {
     }
     if (!progress.isAllowed) throw toError(this.origins.refusal(request));
     if (method === 'OPTIONS') return this.preflight(request);
-    if (IMPERSONATION.some((name) => request.header(name) !== undefined)) throw refused(403, 'Forbidden', NOBODY_ELSE);
+    if (request.headerNames.some((name) => name.startsWith(IMPERSONATION))) throw refused(403, 'Forbidden', NOBODY_ELSE);
     if (request.isUnheard) throw this.unheard();
     const { path: text, search } = splitTarget(target);
     progress.path = text;
@@ -424,10 +424,8 @@ export function streamed(answer: Answer, waits: boolean): Answer {
   return { code, headers, source, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
 }
 
-/** Warnings for a client, in the header that kubectl prints. Upstream: `WithWarningRecorder` and `NewWarningHeader`. */
-
 /** Answers with the rights of their sender might show, or do, what the one who is named may not. */
-const IMPERSONATION = ['impersonate-user', 'impersonate-group', 'impersonate-uid'] as const;
+const IMPERSONATION = 'impersonate-';
 const NOBODY_ELSE = 'this server impersonates nobody, so it refuses requests with Impersonate-* headers';
 
 /**
@@ -436,7 +434,10 @@ const NOBODY_ELSE = 'this server impersonates nobody, so it refuses requests wit
  */
 const MAX_BYTES = 2_048;
 
-/** The value of the header; undefined if there are no warnings. Those that do not fit are counted. */
+/**
+ * Warnings for a client, in the header that kubectl prints: its value; undefined if there are none. Those that do not fit are
+ * counted. Upstream: `WithWarningRecorder` and `NewWarningHeader`.
+ */
 export function toWarning({ texts, more }: FieldFaults): string | undefined {
   if (texts.length === 0) return undefined;
   const warnings: string[] = [];

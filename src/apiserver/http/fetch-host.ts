@@ -93,6 +93,7 @@ function toWire(request: Request, host: Host, client: Presence): WireRequest {
     host: own,
     client,
     isUnheard: isWebSocket(request.headers.get('upgrade'), request.headers.get('connection')),
+    headerNames: [...request.headers.keys()],
     header: (name) => request.headers.get(name) ?? undefined,
     body: (maxBytes, signal) => readBody(request, maxBytes, signal),
   };

@@ -87,6 +87,10 @@ export class NodeRequest implements WireRequest {
     return upgrade !== undefined && this.response !== undefined && isWebSocket(upgrade, connection);
   }
 
+  get headerNames(): readonly string[] {
+    return Object.keys(this.request.headers);
+  }
+
   header(name: string): string | undefined {
     const value = this.request.headers[name];
     return Array.isArray(value) ? value.join(', ') : value;

@@ -28,6 +28,8 @@ export interface WireRequest extends FromWhere<unknown> {
   /** The path and the query, as they were sent. */
   readonly target: string;
   readonly address: string;
+  /** In lower case. */
+  readonly headerNames: readonly string[];
   /** A header by its name in lower case. Several of the same name are joined by commas. */
   header(name: string): string | undefined;
   /** Reads the body. Rejects with 413 when it is longer than `maxBytes`; what follows is then not read. */

@@ -99,13 +99,15 @@ function* prepareCreate(
 ): Work<Soon<Mutable>> {
   const { info } = context;
   const { metadata } = object;
-  if (metadata.resourceVersion !== undefined) throw badRequest('resourceVersion should not be set on objects to be created');
+  // 0 means no version, as in an update.
+  if ((metadata.resourceVersion ?? '0') !== '0') throw badRequest('resourceVersion should not be set on objects to be created');
   const { generateName: base } = metadata;
   const name = metadata.name ?? (base && generateName(base, context.random));
   const required = { field: 'metadata.name', message: 'Required value: name or generateName is required' };
   if (!name) throw invalidObject(info, '', [required]);
   const created = withMeta(object, {
     name,
+    resourceVersion: undefined,
     uid: context.uid(),
     // If it is not counted, it is what the client sends.
     generation: countsGenerations(info) ? 1 : metadata.generation || undefined,
