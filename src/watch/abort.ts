@@ -1,4 +1,4 @@
-import { invalid } from './errors.ts';
+import { checkText, invalid } from './errors.ts';
 
 /** The callbacks that wait for one signal, in the order in which they were added. */
 class Callbacks extends Set<(reason: unknown) => void> {
@@ -71,8 +71,19 @@ export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T>
 /** Returns what `name` has decided. Throws for a promise, which is truthy: an async filter would let its client see everything. */
 export function verdictOf(name: string, said: unknown): boolean {
   if (!isPromise(said)) return Boolean(said);
-  said.then(undefined, () => {}); // a rejection that nobody handles would end the process
+  ignoreRejection(said);
   throw invalid(name, said, 'a boolean, not a promise');
+}
+
+/** Returns the text that `name` has given. Throws for anything else, such as a promise. */
+export function textFrom(name: string, said: unknown): string {
+  if (isPromise(said)) ignoreRejection(said);
+  return checkText(name, said);
+}
+
+/** A rejection that nobody handles would end the process. */
+function ignoreRejection(promise: PromiseLike<unknown>): void {
+  promise.then(undefined, () => {});
 }
 
 /** Whether an error merely says that the work was told to end. */

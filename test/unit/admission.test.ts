@@ -4,6 +4,7 @@ import { type AdmissionOptions, type Caller, HubAdmission, toLimits } from '../.
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Admitted } from '../../src/bridge/hub/hub-core.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { macrotask } from './support.ts';
 
 type Request = { readonly user?: string };
 
@@ -95,10 +96,26 @@ describe('origins', () => {
       expect(verdict).toMatchObject({ code: 403, message: `pages of other origins may not connect: Sec-Fetch-Site is ${site}` });
   });
 
-  test('a string is not a list of origins, and a promise does not count as true', () => {
+  test('a string is not a list of origins', () => {
     expect(() => setUp({ allowedOrigins: 'http://good.example' as '*' })).toThrow('allowedOrigins');
-    const { admission } = setUp({ allowedOrigins: (async () => true) as unknown as () => boolean });
+  });
+
+  test.each<[string, () => unknown, RegExp]>([
+    [
+      'throws',
+      () => {
+        throw new Error('broken');
+      },
+      /^broken$/,
+    ],
+    ['returns a promise', async () => true, /^allowedOrigins: expected a boolean, not a promise, got /],
+    ['rejects', async () => Promise.reject(new Error('no database')), /^allowedOrigins: expected a boolean, not a promise, got /],
+  ])('a function that %s admits nobody, and that is told', (_, said, message) => {
+    const told: unknown[] = [];
+    const hub = new Hub({ onError: (error, failure) => told.push([(error as Error).message, failure]) });
+    const { admission } = setUp({ allowedOrigins: said as () => boolean }, hub);
     expect(admission.admit(caller({ origin: 'http://good.example' }))).toMatchObject({ code: 403 });
+    expect(told).toEqual([[expect.stringMatching(message), { during: 'admission' }]]);
   });
 
   test.each([5, null, new Set(['http://good.example']), {}])('%o is not a list of origins, and throws at once', (list) => {
@@ -337,6 +354,13 @@ test.each([[['a']], [5], [Promise.resolve('a')]])(
     expect(notices).toMatchObject([{ error: { message: expect.stringMatching(/^clientAddress: expected a string, got /) } }]);
   },
 );
+
+test('clientAddress that rejects lets nobody in, and does not end the process', async () => {
+  const hub = new Hub({ onError: () => {} });
+  const { admission } = setUp({ clientAddress: (() => Promise.reject(new Error('no database'))) as never }, hub);
+  expect(admission.admit(caller())).toMatchObject({ code: 503 });
+  await macrotask(); // a rejection without a handler would be noticed here
+});
 
 test('what a hook has thrown is in the notice, and in onError, and not in the answer', () => {
   const oops = new Error('the database is down');

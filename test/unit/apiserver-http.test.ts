@@ -555,6 +555,22 @@ describe('hostile input', () => {
   });
 });
 
+test.each<[string, () => unknown]>([
+  [
+    'throws',
+    () => {
+      throw new Error('allowedOrigins is broken');
+    },
+  ],
+  ['returns a promise', async () => true],
+  ['rejects', () => Promise.reject(new Error('no database'))],
+])('an allowedOrigins that %s admits no page, and that is told', async (_, allowedOrigins) => {
+  const errors: unknown[] = [];
+  const { call } = rig({ allowedOrigins: allowedOrigins as never, onError: (error) => errors.push((error as Error).message) });
+  expect((await call('GET', ORDERS_PATH, undefined, { origin: 'http://page' })).code).toBe(403);
+  expect(errors).toEqual([expect.stringMatching(/^allowedOrigins/)]);
+});
+
 test('a function is asked once whether an origin may connect', async () => {
   const asked: string[] = [];
   const { call } = rig({ allowedOrigins: (origin) => asked.push(origin) === 1 });

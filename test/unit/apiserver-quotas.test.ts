@@ -187,9 +187,9 @@ describe('a tenant', () => {
   test.each(['tenantOf', 'clientAddress'])(
     'whom %s does not name by a text is not admitted: nothing would limit it',
     async (hook) => {
-      for (const said of [7, ['a'], Promise.resolve('a')]) {
+      for (const say of [() => 7, () => ['a'], async () => 'a', () => Promise.reject(new Error('no database'))]) {
         const errors: unknown[] = [];
-        const { ask } = open({ authenticate: () => 'ann', [hook]: () => said as never, onError: (error) => errors.push(error) });
+        const { ask } = open({ authenticate: () => 'ann', [hook]: say as never, onError: (error) => errors.push(error) });
         expect((await ask().answer).status).toBe(503);
         expect(errors).toMatchObject([{ message: expect.stringMatching(`^${hook}: expected a string, got `) }]);
       }

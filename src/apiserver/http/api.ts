@@ -130,7 +130,7 @@ export class Api {
   constructor(deps: ApiDeps) {
     const { settings, counts } = deps;
     this.deps = deps;
-    this.origins = new Origins(settings.allowedOrigins);
+    this.origins = new Origins(settings.allowedOrigins, settings.onError);
     this.hooks = new Hooks(settings);
     this.quotas = new Quotas(settings, (reason) => counts.limited(reason));
     this.watchClients = new WatchClients(settings, this.hooks);

@@ -3,8 +3,8 @@ import { checkExpiry, expiryOf, identityOf, toDenied } from '../../bridge/hub/ad
 import type { CutReason } from '../../bridge/hub/connection.ts';
 import { type SharedTimer, TICKS, type TimerMember, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { refused } from '../../storage/statuses.ts';
-import { verdictOf } from '../../watch/abort.ts';
-import { checkText, isWatchError } from '../../watch/errors.ts';
+import { textFrom, verdictOf } from '../../watch/abort.ts';
+import { isWatchError } from '../../watch/errors.ts';
 import { hasCode, REVOKED, toError } from '../api-status.ts';
 import type { Settings } from '../options.ts';
 import { Deadline } from './deadline.ts';
@@ -19,7 +19,7 @@ export class Hooks {
 
   /** The address whose limits a request counts against: that of the connection, unless there is a `clientAddress` hook. */
   addressOf({ request, address }: WireRequest): string {
-    return this.asked(() => checkText('clientAddress', this.settings.clientAddress?.(request) ?? address));
+    return this.asked(() => textFrom('clientAddress', this.settings.clientAddress?.(request) ?? address));
   }
 
   /** The tenant whose limits apply to a client. Empty: none. */
@@ -28,7 +28,7 @@ export class Hooks {
     if (authenticate === undefined) return '';
     if (tenantOf === undefined) return typeof identity === 'string' ? identity : '';
     // A number or a promise would be nobody's tenant, and have no limits.
-    return this.asked(() => checkText('tenantOf', tenantOf(identity) ?? ''));
+    return this.asked(() => textFrom('tenantOf', tenantOf(identity) ?? ''));
   }
 
   /** The identity that `authenticate` returns. Throws 401 for one that has expired. */

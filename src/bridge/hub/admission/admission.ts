@@ -1,8 +1,8 @@
 import { toOverflow } from '../../../broadcast/broadcaster.ts';
 import { toTopicSet } from '../../../broadcast/topics.ts';
-import { isPromise } from '../../../watch/abort.ts';
+import { isPromise, textFrom } from '../../../watch/abort.ts';
 import { type Clock, systemClock } from '../../../watch/clock.ts';
-import { callable, checkOptions, checkText, invalid, wholeNumber } from '../../../watch/errors.ts';
+import { callable, checkOptions, invalid, wholeNumber } from '../../../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../../../watch/event.ts';
 import { DEFAULTS } from '../../protocol.ts';
 import type { Admitted, HubCore } from '../hub-core.ts';
@@ -87,7 +87,7 @@ export class HubAdmission<R, I> {
 
   constructor(core: HubCore, options: AdmissionOptions<R, I>, limits: Limits) {
     for (const hook of HOOKS) callable(hook, options[hook]);
-    this.origins = new Origins(options.allowedOrigins);
+    this.origins = new Origins(options.allowedOrigins, (error) => core.tally.failed(error, 'admission'));
     this.core = core;
     this.options = options;
     this.limits = limits;
@@ -109,7 +109,7 @@ export class HubAdmission<R, I> {
     const asked = readQuery(caller, this.limits.maxQueryBytes);
     let { address } = caller;
     try {
-      address = checkText('clientAddress', this.options.clientAddress?.(caller.request) ?? address);
+      address = textFrom('clientAddress', this.options.clientAddress?.(caller.request) ?? address);
       if (!this.allows(caller)) return core.refuse({ reason: 'origin', status: this.origins.refusal(caller), address });
       if (isStatus(asked)) return core.refuse({ reason: 'badRequest', status: asked, address });
       const reservation = core.reserve(address);

@@ -1,3 +1,4 @@
+import { verdictOf } from '../../../watch/abort.ts';
 import { invalid } from '../../../watch/errors.ts';
 import { type Status, toStatus } from '../../../watch/event.ts';
 import type { RefusalReason } from '../tally.ts';
@@ -117,9 +118,14 @@ function isOrigin(text: unknown): boolean {
 /** Decides which web pages may connect. Without a rule, only those of the requested host. */
 export class Origins<R> {
   private readonly allowed: AllowedOrigins<R>;
+  private readonly onError: (error: unknown) => void;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for an invalid rule. */
-  constructor(allowed: AllowedOrigins<R>) {
+  /**
+   * `onError` is called with what the rule throws; then nobody is admitted.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for an invalid rule.
+   */
+  constructor(allowed: AllowedOrigins<R>, onError: (error: unknown) => void) {
     // A string would admit every origin that is part of it. Other values would throw only at the first request.
     if (allowed !== undefined && allowed !== '*' && typeof allowed !== 'function' && !Array.isArray(allowed)) {
       throw invalid('allowedOrigins', allowed, "'*', an array of origins, or a function");
@@ -128,6 +134,7 @@ export class Origins<R> {
       for (const origin of allowed)
         if (!isOrigin(origin)) throw invalid('allowedOrigins', origin, 'origins such as https://example.org, without a path');
     this.allowed = allowed;
+    this.onError = onError;
   }
 
   /** Whether the caller's origin may connect. A caller without an origin is not a page that reads the answer, but it takes a slot. */
@@ -137,10 +144,11 @@ export class Origins<R> {
     if (origin === undefined) return !FOREIGN_SITES.has(site);
     if (typeof allowed === 'function') {
       try {
-        // A promise does not count as true.
-        return allowed(origin, request) === true;
-      } catch {
-        return false; // an error in the hook admits nobody
+        const said: unknown = allowed(origin, request);
+        return verdictOf('allowedOrigins', said) && said === true;
+      } catch (error) {
+        this.onError(error);
+        return false;
       }
     }
     if (allowed !== undefined) return allowed.includes(origin);

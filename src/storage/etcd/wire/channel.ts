@@ -311,7 +311,8 @@ class Connection {
     const outcome = await call.whole();
     stopClock();
     leave();
-    if ('failure' in outcome && outcome.failure.code === CODE.unavailable) this.#why = outcome.failure.message;
+    const isAway = 'failure' in outcome && outcome.failure.code === CODE.unavailable;
+    this.#why = isAway ? outcome.failure.message : undefined;
     signal?.throwIfAborted();
     return outcome;
   }
