@@ -55,6 +55,8 @@ export const same = (a: Copy, b: Copy): boolean => a.size === b.size && [...a].e
 /** The objects of an application. */
 export class State {
   readonly things: Map<string, Thing> = new Map();
+  /** Those that were deleted, and have not come back. */
+  private readonly gone: Map<string, Thing> = new Map();
   private n: number = 0;
 
   /** Changes the state. Returns the event to publish. */
@@ -62,9 +64,15 @@ export class State {
     const previous = this.things.get(name);
     const object = { metadata: { name }, n: ++this.n };
     const type = previous === undefined ? 'ADDED' : remove ? 'DELETED' : 'MODIFIED';
-    if (type === 'DELETED') this.things.delete(name);
-    else this.things.set(name, object);
+    const [from, to] = type === 'DELETED' ? [this.things, this.gone] : [this.gone, this.things];
+    from.delete(name);
+    to.set(name, object);
     return { type, object, previous };
+  }
+
+  /** What is not there any more, told as events. */
+  get deletions(): Change[] {
+    return [...this.gone.values()].map((object) => ({ type: 'DELETED', object }));
   }
 
   /** The state, told as events. */

@@ -323,7 +323,8 @@ export class World {
 
   private reset(): void {
     this.publish({ type: 'ERROR', object: status(410) });
-    for (const event of this.state.initial) this.publish(event);
+    // To collections, an ERROR of the application is an event like any other, and tells nothing of their objects.
+    for (const event of [...this.state.deletions, ...this.state.initial]) this.publish(event);
   }
 
   private async disturb({ op, count: some = 0 }: { op: string; count?: number }): Promise<void> {
