@@ -247,6 +247,12 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
     expect(refused.map(({ ours }) => words(ours))).toEqual(refused.map(({ theirs }) => words(theirs)));
   });
 
+  it('warn of the finalizers that a write adds to a custom resource', () => {
+    const warned = told.filter(({ asked }) => asked.title.startsWith('FINALIZERS')).map(({ theirs }) => theirs.headers.warning);
+    expect(warned.filter((each) => each?.includes('finalizer')).length).toBeGreaterThan(8);
+    expect(warned.filter((each) => each === undefined).length).toBeGreaterThan(5);
+  });
+
   it('refuse what is no metadata word for word', () => {
     const words = (of: 'theirs' | 'ours'): unknown[] =>
       told.filter(({ asked }) => asked.title.startsWith('WORDS')).map((each) => [each.asked.title, each[of].body]);

@@ -168,8 +168,8 @@ describe('hooks', () => {
     ]);
   });
 
-  test('warnings reach the client', async () => {
-    const { call } = server({ validate: ({ warn }) => warn('mind the "gap"') });
+  test('warnings reach the client, each once', async () => {
+    const { call } = server({ validate: ({ warn }) => [warn('mind the "gap"'), warn('mind the "gap"')] as never });
     expect((await call('POST', ORDERS_PATH, NEW)).headers.get('warning')).toBe('299 - "mind the \\"gap\\""');
   });
 

@@ -134,7 +134,7 @@ interface WriteOptions {
 
 /** Reads the options of a write. `kind` is the name of their kind. */
 function readWriteOptions(
-  { query, request }: Task,
+  { query, request, tell }: Task,
   kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
   type?: PatchType,
 ): WriteOptions {
@@ -147,7 +147,7 @@ function readWriteOptions(
   if (fieldManager !== '') causes.push(...managerCauses(fieldManager));
   if (tries.length > 0) causes.push(...dryRunCauses(tries));
   if (causes.length > 0) throw invalidOptions(kind, causes);
-  const writer = { fieldManager, userAgent: request.header('user-agent') };
+  const writer = { fieldManager, userAgent: request.header('user-agent'), warn: tell };
   return { dryRun: tries.length > 0, writer, force: readFlag(force) ?? false };
 }
 
@@ -263,6 +263,8 @@ interface Admitted {
   readonly mayCreate: () => Promise<void>;
   /** Called with what is wrong with the fields of a write, whether or not it succeeds. */
   readonly warn: (faults: FieldFaults) => void;
+  /** Called with other warnings for the client. */
+  readonly tell: (text: string) => void;
 }
 
 function presentationOf(task: Task, subject: Subject): Presentation {

@@ -14,9 +14,9 @@ import { inPieces, requestPace, type Soon, type Work } from '../../watch/fair-qu
 import { unasked } from '../admission.ts';
 import { alreadyExists, badRequest, conflict, hasCode, invalidObject, MODIFIED, notFound, translated } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
-import { isReview } from '../kinds/common.ts';
+import { finalizerWarnings, isReview } from '../kinds/common.ts';
 import { type Asker, reviewed, TRUSTED } from '../kinds/reviews.ts';
-import { typed } from '../kinds/tables.ts';
+import { messageOf, typed } from '../kinds/tables.ts';
 import { toPatch } from '../patch/patch.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
@@ -118,7 +118,9 @@ function* prepareCreate(
   const ready = context.prepared?.(created) ?? withMembers(created, NOTHING, info.apart);
   const managedFields = yield* managedFieldsAfter(context, { ...terms, live: undefined, sent, object: ready, row: info.main });
   const stored = managedFields === ready.metadata.managedFields ? ready : withMeta(ready, { managedFields });
-  const checked = yield* check(context, stored, { causes: nameCauses(info, stored.metadata), old: undefined, part: '' });
+  const checked = yield* check(context, stored, {
+    ...{ causes: nameCauses(info, stored.metadata), old: undefined, part: '', warn: terms.writer?.warn },
+  });
   return checked?.then(() => stored) ?? stored;
 }
 
@@ -129,6 +131,7 @@ interface Checked {
   readonly old: KubernetesObject | undefined;
   /** The subresource at which it is written. */
   readonly part: string;
+  readonly warn: Writer['warn'];
 }
 
 /** Throws, or the promise rejects, if something is wrong with an object. Returns a promise only if there is something to wait for. */
@@ -140,10 +143,9 @@ function* check(context: ResourceContext, object: Mutable, checked: Checked): Wo
   if (isPromise(compiled)) return compiled.then(() => checkedLater(context, object, checked));
   if (compiled !== undefined) found.push(...(yield* compiled(object, old)));
   if (info.subresources.length > 0) found.push(...partCauses(info, object));
-  if (found.length === 0 && !info.validate) return undefined;
   const more = found.length === 0 ? info.validate?.(object, old, part) : undefined;
-  if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(causesOf(late, info), info, object));
-  refuseFor([...found, ...causesOf(more, info)], info, object);
+  if (isPromise(more)) return Promise.resolve(more).then((late) => decide(causesOf(late, info), info, object, checked));
+  decide([...found, ...causesOf(more, info)], info, object, checked);
   return undefined;
 }
 
@@ -164,8 +166,10 @@ function causesOf(said: unknown, { resourceName }: ResourceInfo): readonly Field
   throw new TypeError(invalid(`validate of ${resourceName}`, wrong, expected).message);
 }
 
-function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata }: Mutable): void {
+function decide(causes: readonly FieldCause[], info: ResourceInfo, { metadata }: Mutable, { old, warn }: Checked): void {
   if (causes.length > 0) throw invalidObject(info, metadata.name ?? '', causes);
+  if (warn === undefined || metadata.finalizers === undefined || messageOf(info) !== undefined) return;
+  for (const text of finalizerWarnings(metadata.finalizers, old?.metadata?.finalizers)) warn(text);
 }
 
 /**
@@ -199,7 +203,7 @@ function* prepareUpdate(
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
   // Stored in an earlier version, or without a default, it is written again, as upstream: so objects are migrated.
   if (isStored && isSame && causes.length === 0 && (yield* comparing(others(same), others(old)))) return current as Mutable;
-  const checked = yield* check(context, next, { causes, old, part: row.name });
+  const checked = yield* check(context, next, { causes, old, part: row.name, warn: terms.writer?.warn });
   return checked?.then(() => next) ?? next;
 }
 
