@@ -10,6 +10,7 @@ import { MemoryStorage } from 'watchmux/storage';
 import { component, isMissing } from '../components.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 import { DIFFERENCES, differenceOf, OTHER_HEADERS, type Part } from './differential/differences.ts';
+import { asOurs, documentsOf } from './differential/documents.ts';
 import { FIELD_REQUESTS, MEALS, MEALS_CRD, MEALS_PATH } from './differential/fields.ts';
 import { KIND_REQUESTS } from './differential/kinds.ts';
 import { decoded } from './differential/protobuf.ts';
@@ -258,6 +259,14 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
       told.filter(({ asked }) => asked.title.startsWith('WORDS')).map((each) => [each.asked.title, each[of].body]);
     expect(words('theirs').length).toBeGreaterThan(20);
     expect(words('ours')).toEqual(words('theirs'));
+  });
+
+  it('publish the same documents in the same forms, and tell caches the same, but for what differs on purpose', async () => {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const theirs = await documentsOf(real.fetch as unknown as Fetch, real.url);
+    expect(new Set(theirs.map(({ status }) => status))).toEqual(new Set([200, 406]));
+    expect(new Set(theirs.map(({ cache }) => cache))).toEqual(new Set(['no-cache, private', 'public']));
+    expect(await documentsOf(fetch, url)).toEqual(theirs.map(asOurs));
   });
 
   it('tell the same of subresources', async () => {

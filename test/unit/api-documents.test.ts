@@ -41,6 +41,10 @@ describe('what a server says about itself, over HTTP', () => {
       expect([path, (await ask(path)).status]).toEqual([path, 404]);
     }
     expect((await ask('/apis', {}, 'DELETE')).status).toBe(405);
-    expect((await ask('/apis', { accept: 'text/html' })).status).toBe(406);
+    for (const path of ['/apis', '/version', '/openapi/v2', '/openapi/v3/apis/example.com/v1'])
+      expect([path, (await ask(path, { accept: 'text/html' })).status]).toEqual([path, 406]);
+    for (const accept of ['application/com.github.proto-openapi.spec.v3@v1.0+protobuf', 'text/html, */*;q=0.1'])
+      expect((await ask('/openapi/v3/apis/example.com/v1', { accept })).status).toBe(200);
+    expect((await ask('/openapi/v3', { accept: 'text/html' })).status).toBe(200);
   });
 });
