@@ -368,6 +368,12 @@ const removals: readonly Asked[] = [
   get(MAPS, undefined, 'GET what is left by a limit'),
   remove(''),
   get(MAPS, undefined, 'GET what is left'),
+  ...['dryRun=All', 'uid=other', 'resourceVersion=0'].flatMap((query) => [
+    post(map('tried')),
+    send('DELETE', `${MAPS}/tried?${query}`, { kind: 'DeleteOptions', apiVersion: 'v1' }),
+    get(`${MAPS}/tried`, undefined, `GET tried after ${query} and a body`),
+    { title: `DELETE tried after ${query} and a body`, method: 'DELETE', path: `${MAPS}/tried` },
+  ]),
 ];
 
 const HELD = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
