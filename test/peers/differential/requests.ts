@@ -425,6 +425,34 @@ const headed: readonly Asked[] = [
 
 const [LONG, LONGER] = ['x'.repeat(64), 'x'.repeat(254)];
 const OWNING = { apiVersion: 'v1', kind: 'ConfigMap', name: 'o', uid: 'u' };
+const EVENT = { ...OWNING, kind: 'Event' };
+const CONTROLLER = { ...OWNING, controller: true };
+const wrongOwners: readonly (readonly (object | null)[])[] = [
+  ...['apiVersion', 'kind', 'name', 'uid'].flatMap((member) => [
+    [{ ...OWNING, [member]: '' }],
+    [OWNING, { ...OWNING, [member]: undefined }],
+    [{ ...OWNING, [member]: null, blockOwnerDeletion: true }],
+  ]),
+  ...['a/b/c', 'a/', '/', '//', '/a/', 'a b/c/', 'a//b'].flatMap((apiVersion) => [
+    [{ ...OWNING, apiVersion }],
+    [{ ...EVENT, apiVersion, name: '' }],
+  ]),
+  [{}],
+  [null],
+  [OWNING, null, { apiVersion: 'a/b/c' }],
+  [EVENT],
+  [{ ...EVENT, apiVersion: '/v1', name: '', uid: '' }],
+  [OWNING, { ...EVENT, controller: true, blockOwnerDeletion: false }],
+  [{ uid: 'u', name: 'o', kind: 'Event', blockOwnerDeletion: true, apiVersion: 'v1' }],
+  [CONTROLLER, { ...CONTROLLER, name: 'p', uid: 'v' }],
+  [CONTROLLER, { ...OWNING, uid: 'v', controller: false }, { ...CONTROLLER, uid: 'w' }, { ...CONTROLLER, kind: '', name: 'q' }],
+  [
+    { ...CONTROLLER, kind: '', name: '', blockOwnerDeletion: true },
+    { ...CONTROLLER, uid: 'v' },
+  ],
+  [{ ...EVENT, controller: true, other: 'x' }, CONTROLLER],
+  [{ ...OWNING, name: '"<&>\u2028', kind: 'Event' }],
+];
 const refusedMetadata: readonly object[] = [
   ...['-a', 'a b', '', 'a/', '/a', 'A/a', 'a/b/c', LONG, `${LONGER}/a`].flatMap((key) => [
     { labels: { [key]: 'x' } },
@@ -432,14 +460,13 @@ const refusedMetadata: readonly object[] = [
   ]),
   ...['-a', 'a b', 'a/b', LONG].map((value) => ({ labels: { k: value } })),
   { finalizers: ['a b/c'] },
-  { ownerReferences: [{ ...OWNING, kind: 'Event' }] },
-  { ownerReferences: [{ ...OWNING, uid: '' }] },
+  ...wrongOwners.map((ownerReferences) => ({ ownerReferences })),
 ];
 /** What is refused in the same words, too: people search for them. */
 const worded: readonly Asked[] = [
   ...refusedMetadata.map((more): Asked => {
     const body = map('worded', { metadata: { name: 'worded', ...more } });
-    return post(body, { title: `WORDS ${JSON.stringify(more).slice(0, 120)}` });
+    return post(body, { title: `WORDS ${JSON.stringify(more).slice(0, 240)}` });
   }),
   ...['UPPER', 'has.dots', 'a_b', LONG].map((name) =>
     send('POST', '/api/v1/namespaces', { metadata: { name } }, { title: `WORDS the namespace ${name}` }),
