@@ -10,7 +10,7 @@ import { MemoryStorage } from 'watchmux/storage';
 import { component, isMissing } from '../components.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 import { DIFFERENCES, differenceOf, OTHER_HEADERS, type Part } from './differential/differences.ts';
-import { asOurs, documentsOf } from './differential/documents.ts';
+import { asOurs, documentsOf, hashedOf } from './differential/documents.ts';
 import { FIELD_REQUESTS, MEALS, MEALS_CRD, MEALS_PATH } from './differential/fields.ts';
 import { KIND_REQUESTS } from './differential/kinds.ts';
 import { decoded } from './differential/protobuf.ts';
@@ -267,6 +267,13 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
     expect(new Set(theirs.map(({ status }) => status))).toEqual(new Set([200, 406]));
     expect(new Set(theirs.map(({ cache }) => cache))).toEqual(new Set(['no-cache, private', 'public']));
     expect(await documentsOf(fetch, url)).toEqual(theirs.map(asOurs));
+    const hashed = await hashedOf(real.fetch as unknown as Fetch, real.url);
+    expect(hashed).toEqual([
+      [200, 'public, immutable'],
+      [301, 'no-cache, private'],
+    ]);
+    // Ours says the same of a hash as of none.
+    expect(await hashedOf(fetch, url)).toEqual(hashed.map(() => [200, 'no-cache, private']));
   });
 
   it('tell the same of subresources', async () => {

@@ -34,6 +34,8 @@ describe('what a server says about itself, over HTTP', () => {
     const again = await ask('/apis', { accept: AGGREGATED, 'if-none-match': `"other", ${etag}` });
     expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag]);
     expect((await ask('/apis', { accept: AGGREGATED, 'if-none-match': '"other"' })).status).toBe(200);
+    expect((await ask('/apis', { accept: AGGREGATED, 'if-none-match': `W/${etag}` })).status).toBe(304);
+    expect((await ask('/apis', { 'if-none-match': etag })).status).toBe(200);
   });
 
   it('other paths are 404, other methods 405, other types 406', async () => {

@@ -157,7 +157,7 @@ export class Discovery {
     const at = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
     const plain = this.#plain.get(at);
     if (plain === undefined || at === '/') return plain;
-    // The version is no object of the API: it has one form.
+    // Upstream does not negotiate the form of the version.
     const hasForms = at !== '/version';
     for (const clause of readAccept(accept)) {
       const asYaml = hasForms && clause.type === YAML_TYPE;

@@ -53,6 +53,18 @@ async function one(fetch: Fetch, url: string, { path, accept }: { path: string; 
   };
 }
 
+/** Status and caching of an OpenAPI document at the address that the index tells, and with the hash of an older one. */
+export async function hashedOf(fetch: Fetch, url: string): Promise<unknown[]> {
+  const index = (await (await fetch(`${url}/openapi/v3`, {})).json()) as { paths: Record<string, { serverRelativeURL: string }> };
+  const at = index.paths[`${GROUP.slice(1)}/v1`]?.serverRelativeURL ?? '';
+  const told: unknown[] = [];
+  for (const path of [at, at.replace(/hash=.*/, 'hash=0')]) {
+    const { status, headers } = await fetch(url + path, {});
+    told.push([status, headers.get('cache-control')]);
+  }
+  return told;
+}
+
 /** What ours answers where a kube-apiserver answers this: it differs on purpose. */
 export function asOurs(theirs: Told): Told {
   const [path = ''] = theirs.of.split(' ');
