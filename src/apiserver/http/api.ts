@@ -458,8 +458,11 @@ export function toWarning({ texts, more }: FieldFaults): string | undefined {
   return warnings.join(', ');
 }
 
-/** One warning. A character of a header is a byte: those beyond ASCII are encoded in UTF-8, which Kubernetes' clients expect. */
+/**
+ * One warning. A character of a header is a byte: those beyond ASCII are encoded in UTF-8, which Kubernetes' clients expect. Control
+ * characters cannot be in one.
+ */
 function quoted(text: string): string {
-  const bytes = encoder.encode(text.replace(/[\\"]/g, '\\$&'));
+  const bytes = encoder.encode(text.replace(/\p{Cc}/gu, '.').replace(/[\\"]/g, '\\$&'));
   return `299 - "${String.fromCharCode(...bytes)}"`;
 }
