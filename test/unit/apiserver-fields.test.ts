@@ -275,6 +275,33 @@ describe('in process', () => {
   });
 });
 
+describe('owners that are there twice', () => {
+  it('are kept once, and warned of, whatever their uids are', async () => {
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'a', uid: 'x\r\ny: "1"\u2028' };
+    const many = Array.from({ length: 10_000 }, (_, at) => ({ ...owner, uid: `${at}` }));
+    for (const [name, twins] of [
+      ['few-owners', [owner]],
+      ['many-owners', [owner, ...many]],
+    ] as const) {
+      const ownerReferences = [...twins, ...twins];
+      const answer = await call('POST', MEALS_PATH, { ...meal(name, {}), metadata: { name, ownerReferences } });
+      expect([answer.code, answer.body.metadata.ownerReferences]).toEqual([201, twins]);
+      expect(answer.headers.get('warning')).toMatch(/^[\x20-\x7e\x80-\xff]{200,2300}$/);
+      expect(warnings(answer)).toEqual([expect.stringContaining('duplicate UID(s) observed: x..y: "1"')]);
+      expect([...answer.headers.keys()]).not.toContain('y');
+    }
+  });
+
+  it('are kept once in process, too', async () => {
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'a', uid: 'u' };
+    const meals = server.resource('meals.example.com/v1').in('default');
+    const { metadata } = await meals.create({ metadata: { name: 'twins', ownerReferences: [owner, owner] } });
+    expect(metadata?.ownerReferences).toEqual([owner]);
+    const patched = await meals.patch('twins', { metadata: { ownerReferences: [owner, { ...owner, kind: 'B' }, owner] } });
+    expect(patched.metadata?.ownerReferences).toEqual([owner, { ...owner, kind: 'B' }]);
+  });
+});
+
 describe('new finalizers', () => {
   it('are warned of, each once', async () => {
     const path = `${MEALS_PATH}/held`;

@@ -184,6 +184,31 @@ function shownOwners(value: Owner | readonly Owner[]): string {
   return goEscaped(text.length > MAX_OWNERS_CHARS ? `${text.slice(0, MAX_OWNERS_CHARS)}...` : text);
 }
 
+const TWINS_WHY = 'API server dedups owner references in 1.20+, and may reject such requests as early as 1.24';
+
+/** The object with each of its owners once. Upstream: `dedupOwnerReferencesAndAddWarning`. */
+export function* withoutTwins(
+  object: Mutable,
+  { warn, isLate = false }: { readonly warn?: ((text: string) => void) | undefined; readonly isLate?: boolean | undefined },
+): Work<Mutable> {
+  const references = (object.metadata.ownerReferences ?? NONE) as readonly (Json | null)[];
+  if (references.length < 2) return object;
+  const owners = new Map<string, Json | null>();
+  const twins: string[] = [];
+  for (const [at, reference] of references.entries()) {
+    const owner = toOwner(reference);
+    const key = JSON.stringify(owner);
+    if (owners.has(key)) twins.push(owner.uid);
+    else owners.set(key, reference);
+    if (at % FEW === FEW - 1) yield;
+  }
+  if (twins.length === 0) return object;
+  const uids = middleCut(twins.slice(0, MAX_TEXTS).join(', '), MAX_OWNERS_CHARS);
+  const what = `.metadata.ownerReferences contains duplicate entries${isLate ? ' after mutating admission happens' : ''}`;
+  warn?.(`${what}; ${TWINS_WHY}; please fix your requests; duplicate UID(s) observed: ${uids}`);
+  return withMeta(object, { ownerReferences: [...owners.values()] });
+}
+
 /** Upstream: `ValidateOwnerReferences`. */
 function* checkOwners(causes: Causes, references: readonly (Json | null)[]): Work<void> {
   const all = 'metadata.ownerReferences';

@@ -35,6 +35,7 @@ import {
   shown,
   updateCauses,
   withMeta,
+  withoutTwins,
 } from './metadata.ts';
 import { isStoredAs, presented, reading, storing } from './read.ts';
 import { deleteObject } from './remove.ts';
@@ -179,12 +180,13 @@ function decide(causes: readonly FieldCause[], info: ResourceInfo, { metadata }:
 function* prepareUpdate(
   context: ResourceContext,
   sent: unknown,
-  { current, ...terms }: UpdateTerms & { current: KubernetesObject },
+  { current, isPatch, ...terms }: UpdateTerms & { readonly current: KubernetesObject; readonly isPatch: boolean },
 ): Work<Mutable | Promise<Mutable>> {
   const { info } = context;
   const { place, row } = terms;
   const kind = row.kind ?? info;
-  const object = inNamespace(yield* fitting(kind, normalized(kind, sent), isOurs(context)), place.namespace);
+  const fit = inNamespace(yield* fitting(kind, normalized(kind, sent), isOurs(context)), place.namespace);
+  const object = yield* withoutTwins(fit, { warn: terms.writer?.warn, isLate: isPatch });
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
   checkIdentity(info, object, { current, place });
@@ -267,15 +269,16 @@ interface WriteTerms {
   readonly applied?: boolean | undefined;
 }
 
-/** A new object, changed to fit its schema. `isTyped`: it has already been read as one of its kind. Throws 400. */
+/** A new object, changed to fit its schema, with each owner once. `isTyped`: it has already been read as one of its kind. Throws 400. */
 function* received(
   context: ResourceContext,
   given: unknown,
-  { namespace, isTyped = false }: { readonly namespace: string | undefined; readonly isTyped?: boolean },
+  { namespace, writer, isTyped }: Pick<CreateTerms, 'namespace' | 'writer'> & { readonly isTyped: boolean },
 ): Work<Mutable> {
   const { info } = context;
   const object = normalized(info, isTyped ? given : yield* typed(info, given));
-  return inNamespace(info.schema ? yield* fitting(info, object, isOurs(context)) : object, namespace);
+  const fit = inNamespace(info.schema ? yield* fitting(info, object, isOurs(context)) : object, namespace);
+  return yield* withoutTwins(fit, { warn: writer?.warn, isLate: isTyped });
 }
 
 /** How many other names are tried if a generated one is taken. */
@@ -294,7 +297,7 @@ export async function createObject(
 ): Promise<KubernetesObject> {
   const { info } = context;
   const { namespace, dryRun, signal } = terms;
-  const readable = await inPieces(received(context, sent, { namespace }), { signal });
+  const readable = await inPieces(received(context, sent, { ...terms, isTyped: false }), { signal });
   if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker: asker(), now: timestamp(context.now()) });
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
@@ -306,7 +309,7 @@ export async function createObject(
     if (before) await before;
     const { admission } = context;
     const about = { operation: 'CREATE', place: { namespace, name: asked }, oldObject: undefined, dryRun, signal } as const;
-    const admitted = admission && received(context, await admission.mutate(readable, about), { namespace, isTyped: true });
+    const admitted = admission && received(context, await admission.mutate(readable, about), { ...terms, isTyped: true });
     const given = admitted ? await inPieces(admitted, { signal }) : readable;
     const object = await inPieces(prepareCreate(context, given, { ...terms, sent }), { signal });
     const between = pace?.pause();
@@ -383,12 +386,13 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   const key = storageKey(place);
   const changing = function* (current: KubernetesObject): Work<Soon<KubernetesObject>> {
     const made = terms.make(current);
-    const whole = isWork(made) ? yield* made : yield* typed(terms.row.kind ?? info, made);
+    const isPatch = isWork(made);
+    const whole = isPatch ? yield* made : yield* typed(terms.row.kind ?? info, made);
     // Unchanged parts become the same values as before, which everything after this recognises immediately.
     const sent = isOurs(context) ? likened(current, whole) : whole;
     const next = context.admission
-      ? admittedUpdate(context, sent, { ...terms, current })
-      : yield* prepareUpdate(context, sent, { ...terms, current });
+      ? admittedUpdate(context, sent, { ...terms, current, isPatch })
+      : yield* prepareUpdate(context, sent, { ...terms, current, isPatch });
     if (!isPromise(next)) return yield* toStored(context, next, current);
     return next.then((late) => inPieces(toStored(context, late, current), { signal }));
   };
@@ -420,7 +424,7 @@ const isOurs = ({ admission, info }: ResourceContext): boolean => !admission && 
 async function admittedUpdate(
   context: ResourceContext,
   sent: unknown,
-  terms: UpdateTerms & { readonly current: KubernetesObject },
+  terms: UpdateTerms & { readonly current: KubernetesObject; readonly isPatch: boolean },
 ): Promise<KubernetesObject> {
   const { info, admission } = context;
   const { current, place, row, dryRun, signal } = terms;

@@ -475,6 +475,34 @@ const worded: readonly Asked[] = [
   { title: 'WORDS a policy', method: 'DELETE', path: `${MAPS}/none?propagationPolicy=Nope` },
 ];
 
+/** Owners that are there twice. Those of a strategic merge patch are merged by their uid. */
+function twins(): Asked[] {
+  const other = { ...OWNING, uid: 'v' };
+  const of = (...ownerReferences: readonly unknown[]): object => map('twins', { metadata: { name: 'twins', ownerReferences } });
+  const unlike = [
+    { ...OWNING, controller: false },
+    { ...OWNING, blockOwnerDeletion: true },
+    { ...OWNING, kind: 'X' },
+  ];
+  const nulls = { ...OWNING, controller: null, blockOwnerDeletion: null, unknown: 'x' };
+  const titled = (asked: Asked, at: number): Asked => ({ ...asked, title: `TWINS ${at} ${asked.method}` });
+  const path = `${MAPS}/twins`;
+  const patched = (kind: string, query: string, body: unknown): Asked =>
+    send('PATCH', path + query, body, { headers: { 'content-type': `application/${kind}+json` } });
+  return [
+    post(of(OWNING, other, OWNING, ...unlike, other, ...unlike, OWNING)),
+    post(of({}, {}, null)),
+    post(of({ ...OWNING, uid: '' }, { ...OWNING, uid: '' }, OWNING, OWNING)),
+    send('PUT', path, of(OWNING, nulls)),
+    send('PUT', `${path}?dryRun=All`, of(other, OWNING, other)),
+    patched('merge-patch', '?dryRun=All', { metadata: { ownerReferences: [OWNING, OWNING, other] } }),
+    patched('merge-patch', '', { metadata: { labels: { app: 'twins' } } }),
+    patched('json-patch', '', [{ op: 'add', path: '/metadata/ownerReferences/-', value: OWNING }]),
+    patched('strategic-merge-patch', '?dryRun=All', { metadata: { ownerReferences: [OWNING, OWNING, other] } }),
+    { title: '', method: 'DELETE', path },
+  ].map(titled);
+}
+
 /** All of them. */
 export const REQUESTS: readonly Asked[] = [
   ...[
@@ -489,5 +517,6 @@ export const REQUESTS: readonly Asked[] = [
     ...leases,
     ...headed,
     ...worded,
+    ...twins(),
   ],
 ];
