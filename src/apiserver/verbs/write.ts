@@ -132,6 +132,7 @@ interface Checked {
   readonly old: KubernetesObject | undefined;
   /** The subresource at which it is written. */
   readonly part: string;
+  /** Absent: nobody would hear it. */
   readonly warn: Writer['warn'];
 }
 
@@ -167,6 +168,7 @@ function causesOf(said: unknown, { resourceName }: ResourceInfo): readonly Field
   throw new TypeError(invalid(`validate of ${resourceName}`, wrong, expected).message);
 }
 
+/** Refuses an object for these causes. One that is accepted may bring warnings. */
 function decide(causes: readonly FieldCause[], info: ResourceInfo, { metadata }: Mutable, { old, warn }: Checked): void {
   if (causes.length > 0) throw invalidObject(info, metadata.name ?? '', causes);
   if (warn === undefined || metadata.finalizers === undefined || messageOf(info) !== undefined) return;
