@@ -202,7 +202,11 @@ export function forClient<C extends Admitted>(
 
 /** A review's `warn`. */
 export function warnInto(warnings: string[]): AdmissionReview['warn'] {
-  return (text) => void (warnings.length < MAX_WARNINGS && warnings.push(String(text)));
+  return (given) => {
+    const text = String(given);
+    // A write that is repeated, as another writer was faster, warns again.
+    if (warnings.length < MAX_WARNINGS && !warnings.includes(text)) warnings.push(text);
+  };
 }
 
 /** The same without hooks, for what the server does as a part of something that has been admitted. */

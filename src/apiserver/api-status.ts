@@ -21,6 +21,11 @@ export function noSuchPath(): WatchError {
   return refused(404, 'NotFound', 'the server could not find the requested resource');
 }
 
+/** The refusal of a client that accepts none of the types that there are. */
+export function notAcceptable(types: string): WatchError {
+  return refused(406, 'NotAcceptable', `only the following media types are accepted: ${types}`);
+}
+
 export function alreadyExists(about: About, name: string, why: string = ''): WatchError {
   return refused(409, 'AlreadyExists', `${why}${about.resourceName} "${name}" already exists`, ofResource(about, name));
 }

@@ -10,6 +10,7 @@ import { MemoryStorage } from 'watchmux/storage';
 import { component, isMissing } from '../components.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 import { DIFFERENCES, differenceOf, OTHER_HEADERS, type Part } from './differential/differences.ts';
+import { asOurs, documentsOf, hashedOf } from './differential/documents.ts';
 import { FIELD_REQUESTS, MEALS, MEALS_CRD, MEALS_PATH } from './differential/fields.ts';
 import { KIND_REQUESTS } from './differential/kinds.ts';
 import { decoded } from './differential/protobuf.ts';
@@ -247,11 +248,32 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
     expect(refused.map(({ ours }) => words(ours))).toEqual(refused.map(({ theirs }) => words(theirs)));
   });
 
+  it('warn of the finalizers that a write adds to a custom resource', () => {
+    const warned = told.filter(({ asked }) => asked.title.startsWith('FINALIZERS')).map(({ theirs }) => theirs.headers.warning);
+    expect(warned.filter((each) => each?.includes('finalizer')).length).toBeGreaterThan(8);
+    expect(warned.filter((each) => each === undefined).length).toBeGreaterThan(5);
+  });
+
   it('refuse what is no metadata word for word', () => {
     const words = (of: 'theirs' | 'ours'): unknown[] =>
       told.filter(({ asked }) => asked.title.startsWith('WORDS')).map((each) => [each.asked.title, each[of].body]);
     expect(words('theirs').length).toBeGreaterThan(20);
     expect(words('ours')).toEqual(words('theirs'));
+  });
+
+  it('publish the same documents in the same forms, and tell caches the same, but for what differs on purpose', async () => {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const theirs = await documentsOf(real.fetch as unknown as Fetch, real.url);
+    expect(new Set(theirs.map(({ status }) => status))).toEqual(new Set([200, 406]));
+    expect(new Set(theirs.map(({ cache }) => cache))).toEqual(new Set(['no-cache, private', 'public']));
+    expect(await documentsOf(fetch, url)).toEqual(theirs.map(asOurs));
+    const hashed = await hashedOf(real.fetch as unknown as Fetch, real.url);
+    expect(hashed).toEqual([
+      [200, 'public, immutable'],
+      [301, 'no-cache, private'],
+    ]);
+    // Ours says the same of a hash as of none.
+    expect(await hashedOf(fetch, url)).toEqual(hashed.map(() => [200, 'no-cache, private']));
   });
 
   it('tell the same of subresources', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { CONFIG_MAPS, NAMESPACES } from '../../src/apiserver/builtin.ts';
 import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
 import { compareApiVersions, Discovery, digest } from '../../src/apiserver/documents/discovery.ts';
@@ -132,6 +133,25 @@ describe('discovery', () => {
     expect(() => discovery.document('/apis', 'text/html')).toThrow('406 NotAcceptable');
     const other = new Discovery([toInfo(order('v1'))]).document('/apis', accept);
     expect(other?.etag).not.toBe(document?.etag);
+  });
+
+  it('in YAML, if a client prefers it: the same, but for the version; the paths are JSON, whatever is accepted', () => {
+    const discovery = make();
+    const yaml = 'application/yaml';
+    const aggregated = ';g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+    for (const path of ['/api', '/apis', '/api/v1', '/apis/example.com', '/apis/example.com/v1']) {
+      const document = discovery.document(path, `${yaml}, application/json;q=0.9`);
+      expect([document?.contentType, document?.etag, parse(document?.body ?? '')]).toEqual([yaml, undefined, body(path)]);
+      expect(discovery.document(path, `application/json, ${yaml}`)?.contentType).toBe('application/json');
+    }
+    const [all, other] = [yaml, 'application/json'].map((type) => discovery.document('/apis', type + aggregated));
+    expect([all?.contentType, parse(all?.body ?? '')]).toEqual([yaml + aggregated, JSON.parse(other?.body ?? '')]);
+    expect(all?.etag).toMatch(/^"[0-9A-F]{16}"$/);
+    expect(all?.etag).not.toBe(other?.etag);
+    expect(() => discovery.document('/apis', `${yaml};as=Table;g=meta.k8s.io;v=v1`)).toThrow('406 NotAcceptable');
+    expect(discovery.document('/version', `application/json${aggregated}`)?.contentType).toBe('application/json');
+    expect(() => discovery.document('/version', yaml)).toThrow('406 NotAcceptable');
+    for (const accept of [yaml, 'text/html']) expect(discovery.document('/', accept)?.contentType).toBe('application/json');
   });
 
   it('without an Accept, or with one of blanks, the plain document; of a path without a document nothing, whatever is accepted', () => {

@@ -34,6 +34,8 @@ describe('what a server says about itself, over HTTP', () => {
     const again = await ask('/apis', { accept: AGGREGATED, 'if-none-match': `"other", ${etag}` });
     expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag]);
     expect((await ask('/apis', { accept: AGGREGATED, 'if-none-match': '"other"' })).status).toBe(200);
+    expect((await ask('/apis', { accept: AGGREGATED, 'if-none-match': `W/${etag}` })).status).toBe(304);
+    expect((await ask('/apis', { 'if-none-match': etag })).status).toBe(200);
   });
 
   it('other paths are 404, other methods 405, other types 406', async () => {
@@ -41,6 +43,10 @@ describe('what a server says about itself, over HTTP', () => {
       expect([path, (await ask(path)).status]).toEqual([path, 404]);
     }
     expect((await ask('/apis', {}, 'DELETE')).status).toBe(405);
-    expect((await ask('/apis', { accept: 'text/html' })).status).toBe(406);
+    for (const path of ['/apis', '/version', '/openapi/v2', '/openapi/v3/apis/example.com/v1'])
+      expect([path, (await ask(path, { accept: 'text/html' })).status]).toEqual([path, 406]);
+    for (const accept of ['application/com.github.proto-openapi.spec.v3@v1.0+protobuf', 'text/html, */*;q=0.1'])
+      expect((await ask('/openapi/v3/apis/example.com/v1', { accept })).status).toBe(200);
+    expect((await ask('/openapi/v3', { accept: 'text/html' })).status).toBe(200);
   });
 });

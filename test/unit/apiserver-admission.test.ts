@@ -168,8 +168,14 @@ describe('hooks', () => {
     ]);
   });
 
-  test('warnings reach the client', async () => {
-    const { call } = server({ validate: ({ warn }) => warn('mind the "gap"') });
+  test('a warning cannot make a header', async () => {
+    const { call } = server({ validate: ({ warn }) => warn('a\r\nset-cookie: x=1\0') });
+    const { code, headers } = await call('POST', ORDERS_PATH, NEW);
+    expect([code, headers.get('warning'), headers.get('set-cookie')]).toEqual([201, '299 - "a..set-cookie: x=1."', null]);
+  });
+
+  test('warnings reach the client, each once', async () => {
+    const { call } = server({ validate: ({ warn }) => [warn('mind the "gap"'), warn('mind the "gap"')] as never });
     expect((await call('POST', ORDERS_PATH, NEW)).headers.get('warning')).toBe('299 - "mind the \\"gap\\""');
   });
 

@@ -226,7 +226,7 @@ describe('hostile fields', () => {
     expect(answer.code).toBe(201);
     expect(answer.headers.get('warning')?.length).toBeLessThan(2_300);
     const told = warnings(answer);
-    expect(told.at(-1)).toBe(`and ${5_001 - (told.length - 1)} more unknown or duplicate fields`);
+    expect(told.at(-1)).toBe(`and ${5_001 - (told.length - 1)} more warnings`);
     const refused = await call('POST', asked(MEALS_PATH, 'Strict'), meal('a', long));
     expect(refused.body.message.length).toBeLessThan(10_000);
     expect(refused.body.message).toMatch(/, and 4901 more$/);
@@ -235,7 +235,7 @@ describe('hostile fields', () => {
   it('the header: whole warnings only, in bytes', () => {
     expect(toWarning({ texts: [], more: 0 })).toBeUndefined();
     expect(toWarning({ texts: ['a "b" \\'], more: 0 })).toBe('299 - "a \\"b\\" \\\\"');
-    expect(toWarning({ texts: ['ä'], more: 2 })).toBe('299 - "Ã¤", 299 - "and 2 more unknown or duplicate fields"');
+    expect(toWarning({ texts: ['ä'], more: 2 })).toBe('299 - "Ã¤", 299 - "and 2 more warnings"');
     const wide = toWarning({ texts: Array.from({ length: 20 }, () => '😀'.repeat(75)), more: 0 }) ?? '';
     expect(wide.split(', ')).toHaveLength(7);
     expect(wide).toContain('and 14 more');
@@ -272,5 +272,54 @@ describe('in process', () => {
         message: expect.stringContaining('fieldValidation'),
       });
     }
+  });
+});
+
+describe('owners that are there twice', () => {
+  it('are kept once, and warned of, whatever their uids are', async () => {
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'a', uid: 'x\r\ny: "1"\u2028' };
+    const many = Array.from({ length: 10_000 }, (_, at) => ({ ...owner, uid: `${at}` }));
+    for (const [name, twins] of [
+      ['few-owners', [owner]],
+      ['many-owners', [owner, ...many]],
+    ] as const) {
+      const ownerReferences = [...twins, ...twins];
+      const answer = await call('POST', MEALS_PATH, { ...meal(name, {}), metadata: { name, ownerReferences } });
+      expect([answer.code, answer.body.metadata.ownerReferences]).toEqual([201, twins]);
+      expect(answer.headers.get('warning')).toMatch(/^[\x20-\x7e\x80-\xff]{200,2300}$/);
+      expect(warnings(answer)).toEqual([expect.stringContaining('duplicate UID(s) observed: x..y: "1"')]);
+      expect([...answer.headers.keys()]).not.toContain('y');
+    }
+  });
+
+  it('are kept once in process, too', async () => {
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'a', uid: 'u' };
+    const meals = server.resource('meals.example.com/v1').in('default');
+    const { metadata } = await meals.create({ metadata: { name: 'twins', ownerReferences: [owner, owner] } });
+    expect(metadata?.ownerReferences).toEqual([owner]);
+    const patched = await meals.patch('twins', { metadata: { ownerReferences: [owner, { ...owner, kind: 'B' }, owner] } });
+    expect(patched.metadata?.ownerReferences).toEqual([owner, { ...owner, kind: 'B' }]);
+  });
+});
+
+describe('new finalizers', () => {
+  it('are warned of, each once', async () => {
+    const path = `${MEALS_PATH}/held`;
+    const finalizers = ['mine', 'x.y', 'a.b/c'];
+    const created = await call('POST', MEALS_PATH, { ...meal('held', {}), metadata: { name: 'held', finalizers } });
+    const why = 'to avoid accidental conflicts with other finalizer writers';
+    expect(warnings(created)).toEqual([
+      `metadata.finalizers: "mine": prefer a domain-qualified finalizer name ${why}`,
+      `metadata.finalizers: "x.y": prefer a domain-qualified finalizer name including a path (/) ${why}`,
+    ]);
+    expect(warnings(await call('PATCH', path, { metadata: { finalizers: ['x.y', 'mine'] } }))).toEqual([]);
+  });
+
+  it('are warned of within bounds, however many they are', async () => {
+    const finalizers = Array.from({ length: 50_000 }, (_, at) => `f${at}`);
+    const created = await call('POST', MEALS_PATH, { ...meal('held', {}), metadata: { name: 'many', finalizers } });
+    expect(created.code).toBe(201);
+    expect(created.headers.get('warning')?.length).toBeLessThan(2_300);
+    expect(warnings(created).at(-1)).toMatch(/^and \d+ more warnings$/);
   });
 });

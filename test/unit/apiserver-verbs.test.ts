@@ -253,16 +253,38 @@ describe('delete', () => {
     await call('POST', ORDERS_PATH, { metadata: { name: 'a' } });
     const { code } = await call('DELETE', `${ORDERS_PATH}/a`, { kind: 'DeleteOptions', preconditions: { uid: 'other' } });
     expect(code).toBe(409);
-    // Upstream reads them from the URL if there is no body.
     for (const query of ['uid=other', 'resourceVersion=0'])
-      expect((await call('DELETE', `${ORDERS_PATH}/a?${query}`)).code, query).toBe(409);
+      for (const body of [undefined, {}, { preconditions: null }])
+        expect((await call('DELETE', `${ORDERS_PATH}/a?${query}`, body)).code, query).toBe(409);
     expect((await call('DELETE', `${ORDERS_PATH}?uid=other`)).code).toBe(409);
-    expect((await call('DELETE', `${ORDERS_PATH}/a?dryRun=All&resourceVersion=0`, { kind: 'DeleteOptions' })).code).toBe(200);
+    const { uid } = (await call('GET', `${ORDERS_PATH}/a`)).body.metadata;
+    const preconditions = { uid };
+    expect((await call('DELETE', `${ORDERS_PATH}/a?dryRun=All&uid=other`, { preconditions })).code).toBe(200);
+    expect((await call('DELETE', `${ORDERS_PATH}/a?dryRun=All&resourceVersion=0`, { preconditions })).code).toBe(409);
     expect((await call('DELETE', `${ORDERS_PATH}/a`, { kind: 'DeleteOptions', gracePeriodSeconds: '1' })).code).toBe(400);
     const longest = { kind: 'DeleteOptions', gracePeriodSeconds: Number.MAX_SAFE_INTEGER };
     expect((await call('DELETE', `${ORDERS_PATH}/a?dryRun=All`, longest)).code).toBe(200);
     expect((await call('DELETE', `${ORDERS_PATH}/a?dryRun=All`)).code).toBe(200);
     expect((await call('GET', `${ORDERS_PATH}/a`)).code).toBe(200);
+  });
+
+  test('that is to change nothing changes nothing, wherever its options are', async () => {
+    const { call } = rig();
+    await call('POST', ORDERS_PATH, { metadata: { name: 'a' } });
+    const bodies = [undefined, {}, { kind: 'DeleteOptions', apiVersion: 'v1' }, { dryRun: [] }, { dryRun: null }];
+    for (const path of [`${ORDERS_PATH}/a`, ORDERS_PATH]) {
+      for (const body of bodies) expect((await call('DELETE', `${path}?dryRun=All`, body)).code).toBe(200);
+      for (const query of ['', '?dryRun=All']) expect((await call('DELETE', path + query, { dryRun: ['All'] })).code).toBe(200);
+      for (const query of ['dryRun=', 'dryRun=Nope', 'dryRun=All&dryRun=Nope'])
+        for (const body of [undefined, {}, { dryRun: ['All'] }])
+          expect((await call('DELETE', `${path}?${query}`, body)).code, query).toBe(422);
+      expect((await call('DELETE', `${path}?orphanDependents=true`, { propagationPolicy: 'Background' })).code).toBe(422);
+      expect((await call('DELETE', `${path}?propagationPolicy=Nope`, {})).code).toBe(422);
+      expect((await call('DELETE', `${path}?gracePeriodSeconds=x`, {})).code).toBe(400);
+    }
+    expect((await call('GET', `${ORDERS_PATH}/a`)).code).toBe(200);
+    expect((await call('DELETE', `${ORDERS_PATH}/a`, {})).code).toBe(200);
+    expect((await call('GET', `${ORDERS_PATH}/a`)).code).toBe(404);
   });
 
   test('of a collection takes what the selector selects', async () => {

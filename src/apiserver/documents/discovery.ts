@@ -7,12 +7,16 @@
  *     /version                       of the server
  *     /                              all paths
  *
+ * All but the last two are also there in YAML, for a client that prefers it.
+ *
  * Since 1.26, kubectl asks for the aggregated document; before, it asks for all the others. Upstream: `endpoints/discovery`.
  */
 import { apiVersionOf } from '../../cache/resource-client.ts';
-import { refused } from '../../storage/statuses.ts';
 import { getOrMake } from '../../watch/errors.ts';
+import { atOnce } from '../../watch/fair-queue.ts';
+import { notAcceptable } from '../api-status.ts';
 import type { ResourceDefinition } from '../definition.ts';
+import { yamlOf } from '../http/yaml-writer.ts';
 import { conversionOf, isJson, readAccept, VERBS, type Verb } from '../request/path.ts';
 import type { Rows } from '../subresources.ts';
 
@@ -105,7 +109,8 @@ export interface DiscoveryOptions {
 const RELEASE = 'v1.37.2+watchmux';
 /** Other paths of a server, for the list at `/`. */
 const OTHER_PATHS = ['/healthz', '/livez', '/metrics', '/openapi/v2', '/openapi/v3', '/readyz', '/stats'] as const;
-const JSON_TYPE = 'application/json';
+export const JSON_TYPE = 'application/json';
+const YAML_TYPE = 'application/yaml';
 const AGGREGATED = 'APIGroupDiscoveryList';
 const AGGREGATED_VERSIONS: readonly string[] = ['v2', 'v2beta1'];
 
@@ -114,6 +119,7 @@ export class Discovery {
   readonly #plain: Map<string, Document> = new Map();
   /** By path and version. */
   readonly #aggregated: Map<string, Document> = new Map();
+  readonly #yaml: Map<Document, Document> = new Map();
 
   constructor(definitions: readonly Described[], { gitVersion = RELEASE, serverAddress = '' }: DiscoveryOptions = {}) {
     const groups = toGroups(definitions);
@@ -150,17 +156,19 @@ export class Discovery {
   document(path: string, accept?: string): Document | undefined {
     const at = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
     const plain = this.#plain.get(at);
-    if (plain === undefined) return undefined;
+    if (plain === undefined || at === '/') return plain;
+    // Upstream does not negotiate the form of the version.
+    const hasForms = at !== '/version';
     for (const clause of readAccept(accept)) {
-      if (!isJson(clause)) continue;
-      const conversion = conversionOf(clause);
-      if (conversion === undefined) return plain;
-      const { kind, group, version } = conversion;
+      const asYaml = hasForms && clause.type === YAML_TYPE;
+      if (!asYaml && !isJson(clause)) continue;
+      const conversion = hasForms ? conversionOf(clause) : undefined;
+      const { kind, group, version } = conversion ?? {};
       const known = kind === AGGREGATED && group === 'apidiscovery.k8s.io';
-      const found = known ? this.#aggregated.get(`${at} ${version}`) : undefined;
-      if (found !== undefined) return found;
+      const found = conversion === undefined ? plain : known ? this.#aggregated.get(`${at} ${version}`) : undefined;
+      if (found !== undefined) return asYaml ? getOrMake(this.#yaml, found, () => inYaml(found)) : found;
     }
-    throw refused(406, 'NotAcceptable', `only the following media types are accepted: ${JSON_TYPE}`);
+    throw notAcceptable(hasForms ? `${JSON_TYPE}, ${YAML_TYPE}` : JSON_TYPE);
   }
 
   #add(path: string, body: object): void {
@@ -174,6 +182,12 @@ export class Discovery {
     const contentType = `${JSON_TYPE};g=apidiscovery.k8s.io;v=${version};as=${AGGREGATED}`;
     this.#aggregated.set(`${path} ${version}`, { contentType, body, etag: `"${digest(body)}"` });
   }
+}
+
+/** The same document in YAML. */
+function inYaml({ contentType, body, etag }: Document): Document {
+  const text = atOnce(yamlOf(JSON.parse(body)));
+  return { contentType: contentType.replace(JSON_TYPE, YAML_TYPE), body: text, etag: etag && `"${digest(text)}"` };
 }
 
 function versionInfo(gitVersion: string): object {

@@ -6,11 +6,13 @@ import { apiVersionOf } from '../../cache/resource-client.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { getOrMake, isRecord } from '../../watch/errors.ts';
 import { atOnce, inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
+import { notAcceptable } from '../api-status.ts';
 import type { JsonSchema } from '../definition.ts';
 import type { WholeAnswer, WireRequest } from '../http/wire.ts';
 import { patchMediaTypes } from '../patch/patch.ts';
+import { isJson, type MediaRange, readAccept } from '../request/path.ts';
 import type { ResourceInfo } from '../resource-info.ts';
-import { Discovery, type DiscoveryOptions, type Document, digest } from './discovery.ts';
+import { Discovery, type DiscoveryOptions, type Document, digest, JSON_TYPE } from './discovery.ts';
 import {
   componentName,
   type Documented,
@@ -173,6 +175,9 @@ export const PROTOBUF_TYPE = 'application/com.github.proto-openapi.spec.v2.v1.0+
 function takesProtobuf(accept: string | undefined): boolean {
   return accept !== undefined && /proto-openapi\.spec\.v2[.@]v1\.0\+protobuf/.test(accept);
 }
+
+/** There is no protobuf of version 3 here, but its clients also read JSON. */
+const takesOpenApi = (clause: MediaRange): boolean => isJson(clause) || /proto-openapi\.spec\.v[23]/.test(clause.type);
 
 /** What one definition adds to a document: the member of `paths`, and that of `definitions`. */
 interface Part<T> {
@@ -490,7 +495,12 @@ export class Documents {
     const accept = request.header('accept');
     if (segments[0] === 'openapi' && this.#openApi) {
       const made = inPieces(this.#openApi.making(path, accept));
-      return isPromise(made) ? made.then((found) => answerOf(found, request)) : answerOf(made, request);
+      const answer = (found: OpenApiDocument | undefined): WholeAnswer | undefined => {
+        // Upstream negotiates these, but not the index.
+        if (found !== undefined && path !== INDEX && !readAccept(accept).some(takesOpenApi)) throw notAcceptable(JSON_TYPE);
+        return answerOf(found, request);
+      };
+      return isPromise(made) ? made.then(answer) : answer(made);
     }
     this.#discovery ??= new Discovery(resources, this.#options);
     return answerOf(this.#discovery.document(path, accept), request);

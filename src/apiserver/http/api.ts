@@ -16,7 +16,7 @@ import { WatchError } from '../../watch/errors.ts';
 import { toStatus } from '../../watch/event.ts';
 import { type Soon, setPace } from '../../watch/fair-queue.ts';
 import type { ServedAnswer } from '../../watch/telemetry.ts';
-import { forClient } from '../admission.ts';
+import { forClient, warnInto } from '../admission.ts';
 import {
   badRequest,
   hasCode,
@@ -81,7 +81,9 @@ interface Progress {
   path?: string;
   /** What is wrong with the fields of a written object. */
   faults?: FieldFaults;
-  /** The warnings of the program's hooks for the client. */
+  /** The warning for clients of this version of the kind. */
+  deprecation?: string | undefined;
+  /** Other warnings: of finalizers, and of the program's hooks. */
   readonly warnings: string[];
 }
 
@@ -92,9 +94,10 @@ function schemeOf({ request }: WireRequest): 'http' | 'https' {
 }
 
 /** An answer with its client's warnings. */
-function warned(answer: Answer, { faults, warnings }: Progress): Answer {
-  if (!faults?.texts.length && warnings.length === 0) return answer;
-  const warning = toWarning({ texts: [...warnings, ...(faults?.texts ?? [])], more: faults?.more ?? 0 });
+function warned(answer: Answer, { deprecation, faults, warnings }: Progress): Answer {
+  if (deprecation === undefined && !faults?.texts.length && warnings.length === 0) return answer;
+  const first = deprecation === undefined ? [] : [deprecation];
+  const warning = toWarning({ texts: [...first, ...(faults?.texts ?? []), ...warnings], more: faults?.more ?? 0 });
   return warning === undefined ? answer : { ...answer, headers: { ...answer.headers, warning } };
 }
 
@@ -301,7 +304,7 @@ export class Api {
       if (isWatch) slot = this.watchClients.add({ client: clientOf(path, { info, identity, progress }), place, deadline });
       const checking = this.deps.checking();
       if (checking) await deadline.during(checking);
-      if (info.warning) progress.warnings.push(info.warning);
+      progress.deprecation = info.warning;
       hasBegun = WRITES[progress.verb as Verb];
       const context = contextOf(info);
       const task = {
@@ -322,6 +325,7 @@ export class Api {
         warn: (faults: FieldFaults) => {
           progress.faults = faults;
         },
+        tell: warnInto(progress.warnings),
       };
       return { ...this.held(await deadline.during(perform(task), closeLate), { request, place, verb: task.verb }), slot };
     } catch (error) {
@@ -450,12 +454,15 @@ export function toWarning({ texts, more }: FieldFaults): string | undefined {
     warnings.push(warning);
   }
   const left = texts.length - warnings.length + more;
-  if (left > 0) warnings.push(quoted(`and ${left} more unknown or duplicate fields`));
+  if (left > 0) warnings.push(quoted(`and ${left} more warnings`));
   return warnings.join(', ');
 }
 
-/** One warning. A character of a header is a byte: those beyond ASCII are encoded in UTF-8, which Kubernetes' clients expect. */
+/**
+ * One warning. A character of a header is a byte: those beyond ASCII are encoded in UTF-8, which Kubernetes' clients expect. Control
+ * characters cannot be in one.
+ */
 function quoted(text: string): string {
-  const bytes = encoder.encode(text.replace(/[\\"]/g, '\\$&'));
+  const bytes = encoder.encode(text.replace(/\p{Cc}/gu, '.').replace(/[\\"]/g, '\\$&'));
   return `299 - "${String.fromCharCode(...bytes)}"`;
 }

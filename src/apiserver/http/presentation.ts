@@ -6,12 +6,12 @@ import { Envelope } from '../../bridge/events/envelope.ts';
 import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { stringifying } from '../../storage/json.ts';
-import { refused } from '../../storage/statuses.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import { encoded, encoding, isLarge, isReady } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { getOrMake } from '../../watch/errors.ts';
 import { atOnce, inPieces, type Work } from '../../watch/fair-queue.ts';
+import { notAcceptable } from '../api-status.ts';
 import { conversionOf, isJson, type MediaRange, readAccept } from '../request/path.ts';
 import { hasProtobuf, PROTOBUF } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
@@ -292,7 +292,7 @@ export function choosePresentation(accept: string | undefined, request: Presenta
       if (found !== undefined) return found;
     }
   }
-  throw refused(406, 'NotAcceptable', 'only the following media types are accepted: application/json, application/yaml');
+  throw notAcceptable('application/json, application/yaml');
 }
 
 const EVENT_STREAM = 'text/event-stream';

@@ -134,7 +134,7 @@ interface WriteOptions {
 
 /** Reads the options of a write. `kind` is the name of their kind. */
 function readWriteOptions(
-  { query, request }: Task,
+  { query, request, tell }: Task,
   kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
   type?: PatchType,
 ): WriteOptions {
@@ -147,7 +147,7 @@ function readWriteOptions(
   if (fieldManager !== '') causes.push(...managerCauses(fieldManager));
   if (tries.length > 0) causes.push(...dryRunCauses(tries));
   if (causes.length > 0) throw invalidOptions(kind, causes);
-  const writer = { fieldManager, userAgent: request.header('user-agent') };
+  const writer = { fieldManager, userAgent: request.header('user-agent'), warn: tell };
   return { dryRun: tries.length > 0, writer, force: readFlag(force) ?? false };
 }
 
@@ -173,17 +173,17 @@ function readOrphan(sent: unknown, query: string | null): boolean | undefined {
   return sent;
 }
 
-/** Reads the options of a deletion: from its body if it has one, and from its query. */
+/**
+ * Reads the options of a deletion: those of its body, and of its query what the body does not say. Upstream ignores the query if there
+ * is a body; but nobody who asks for a dry run, or names a uid, wants more to be deleted.
+ */
 async function readDeleteTerms(task: Task): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions' | 'propagation'>> {
   const { request, query, signal } = task;
   const bytes = await bodyInTurn(task, MAX_OPTIONS_BYTES);
   const body = (bytes.length === 0 ? null : await readOptions(bytes, typeOf(request), signal)) ?? {};
   if (!isRecord(body) || !isText(body.apiVersion ?? '') || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
     throw badRequest('the body is not a DeleteOptions object');
-  const {
-    preconditions = bytes.length === 0 ? preconditionsIn(task) : undefined,
-    propagationPolicy = query.get('propagationPolicy') ?? undefined,
-  } = body;
+  const { propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
   const dryRun = body.dryRun ?? [];
   if (!Array.isArray(dryRun) || !dryRun.every(isText)) throw badRequest('dryRun: expected a list of strings');
   if (!isText(propagationPolicy ?? '')) throw badRequest('propagationPolicy: expected a string');
@@ -197,7 +197,7 @@ async function readDeleteTerms(task: Task): Promise<Pick<DeleteTerms, 'dryRun' |
   const asked = orphan === undefined ? propagationPolicy : orphan ? 'Orphan' : 'Background';
   return {
     dryRun: tries.length > 0,
-    preconditions: toPreconditions(preconditions),
+    preconditions: toPreconditions(task, body.preconditions ?? {}),
     propagation: (asked as DeleteTerms['propagation'] | null) ?? undefined,
   };
 }
@@ -214,21 +214,15 @@ function readOptions(bytes: Uint8Array, type: string, signal: AbortSignal): Soon
   return parsed(bytes, { signal });
 }
 
-/** The preconditions in the URL of a deletion without a body. For a collection, the version is that of its list. */
-function preconditionsIn({ path, query }: Task): Record<string, string> | undefined {
-  const names = path.name === undefined ? ['uid'] : ['uid', 'resourceVersion'];
-  const given = names.map((name) => [name, query.get(name) ?? ''] as const).filter(([, value]) => value !== '');
-  return given.length > 0 ? Object.fromEntries(given) : undefined;
-}
-
-function toPreconditions(value: unknown): DeleteTerms['preconditions'] {
-  if (value === undefined || value === null) return undefined;
-  if (!isRecord(value)) throw badRequest('preconditions: expected an object');
-  const { uid, resourceVersion } = value;
-  for (const each of [uid, resourceVersion]) {
-    if (each !== undefined && each !== null && typeof each !== 'string') throw badRequest('preconditions: expected strings');
-  }
-  return { uid: (uid as string | null) ?? undefined, resourceVersion: (resourceVersion as string | null) ?? undefined };
+/** The preconditions of a deletion. In the URL of a collection, the version is that of its list. */
+function toPreconditions({ path, query }: Task, sent: unknown): DeleteTerms['preconditions'] {
+  if (!isRecord(sent)) throw badRequest('preconditions: expected an object');
+  const { uid: ownUid, resourceVersion: ownVersion } = sent;
+  if (!isText(ownUid ?? '') || !isText(ownVersion ?? '')) throw badRequest('preconditions: expected strings');
+  const uid = ownUid ?? (query.get('uid') || undefined);
+  const resourceVersion = ownVersion ?? ((path.name !== undefined && query.get('resourceVersion')) || undefined);
+  const isNone = uid === undefined && resourceVersion === undefined;
+  return isNone ? undefined : ({ uid, resourceVersion } as DeleteTerms['preconditions']);
 }
 
 /** A watch that delivers one error, and ends. */
@@ -263,6 +257,8 @@ interface Admitted {
   readonly mayCreate: () => Promise<void>;
   /** Called with what is wrong with the fields of a write, whether or not it succeeds. */
   readonly warn: (faults: FieldFaults) => void;
+  /** Called with other warnings for the client. */
+  readonly tell: (text: string) => void;
 }
 
 function presentationOf(task: Task, subject: Subject): Presentation {

@@ -13,14 +13,30 @@ export const AGE: PrinterColumn = {
 
 const STANDARD_FINALIZERS: readonly string[] = ['kubernetes', 'orphan', 'foregroundDeletion'];
 
+/** Whether a finalizer belongs to Kubernetes, or says to whom it belongs. */
+const isQualified = (name: string): boolean => name.includes('/') || STANDARD_FINALIZERS.includes(name);
+
 /** Custom resources may have other finalizers; Kubernetes' own kinds may not. Upstream: `validateKubeFinalizerName`. */
 export function finalizerCauses(names: readonly string[], fieldOf: (at: number) => string): FieldCause[] {
   const wrong = 'name is neither a standard finalizer name nor is it fully qualified';
   return names.flatMap((name, at) =>
-    name.includes('/') || STANDARD_FINALIZERS.includes(name)
-      ? []
-      : [{ field: fieldOf(at), message: `Invalid value: ${JSON.stringify(name)}: ${wrong}` }],
+    isQualified(name) ? [] : [{ field: fieldOf(at), message: `Invalid value: ${JSON.stringify(name)}: ${wrong}` }],
   );
+}
+
+const MAX_WARNINGS = 100;
+
+/** The warnings for such finalizers that a custom resource did not have before. Upstream: `generateWarningsFromObj`. */
+export function finalizerWarnings(names: readonly string[], old: readonly string[] = []): string[] {
+  const others = names.filter((name) => !isQualified(name));
+  if (others.length === 0) return [];
+  const before = new Set(old);
+  const added = [...new Set(others)].filter((name) => !before.has(name)).slice(0, MAX_WARNINGS);
+  const why = 'to avoid accidental conflicts with other finalizer writers';
+  return added.sort().map((name) => {
+    const path = name.includes('.') ? ' including a path (/)' : '';
+    return `metadata.finalizers: ${JSON.stringify(name)}: prefer a domain-qualified finalizer name${path} ${why}`;
+  });
 }
 
 /** The beginning of a value's JSON. */

@@ -37,6 +37,8 @@ export interface Writer {
   readonly fieldManager?: string | undefined;
   /** The program that sends the request: its name is used if no manager is named. */
   readonly userAgent?: string | undefined;
+  /** Tells a client what may be a mistake, although it is accepted. */
+  readonly warn?: ((text: string) => void) | undefined;
 }
 
 /** An entry of `managedFields`. Upstream: `metav1.ManagedFieldsEntry`. */

@@ -8,7 +8,7 @@ import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { timeOf } from '../kinds/shape.ts';
 import type { Json } from '../request/json.ts';
-import { invalidCause, middleCut } from '../validation/causes.ts';
+import { goEscaped, invalidCause, jsonStart, middleCut } from '../validation/causes.ts';
 import { labelFaults, labelValueFaults, qualifiedFaults, subdomainFaults } from '../validation/formats.ts';
 
 const MAX_LABEL_CHARS = 63;
@@ -51,8 +51,8 @@ const MAX_MAP_ITEMS = 4_096;
 const FEW = 512;
 const MAX_FINALIZERS = 50_000;
 const MAX_OWNERS = 20_000;
-/** The most characters of an owner in a message. */
-const MAX_OWNER_CHARS = 300;
+/** The most characters of an owner in a message, and of all owners. */
+const [MAX_OWNER_CHARS, MAX_OWNERS_CHARS] = [300, 450] as const;
 /** Further causes are counted, but without text. */
 const MAX_TEXTS = 100;
 
@@ -170,28 +170,72 @@ const OWNER_MEMBERS = ['apiVersion', 'kind', 'name', 'uid'] as const;
 const GROUP_VERSION = /^(?:[^/]*\/)?[^/]+$/;
 const OWNER_FLAGS = ['controller', 'blockOwnerDeletion'] as const;
 
+type Owner = Record<(typeof OWNER_MEMBERS)[number], string> & Partial<Record<(typeof OWNER_FLAGS)[number], boolean>>;
+
+/** A reference with the members of upstream's, in their order. */
+function toOwner(reference: Json | null): Owner {
+  const texts = OWNER_MEMBERS.map((name) => [name, reference?.[name] ?? '']);
+  const flags = OWNER_FLAGS.map((name) => [name, reference?.[name] ?? undefined]);
+  return Object.fromEntries([...texts, ...flags]);
+}
+
+function shownOwners(value: Owner | readonly Owner[]): string {
+  const text = jsonStart(value, MAX_OWNERS_CHARS + 1);
+  return goEscaped(text.length > MAX_OWNERS_CHARS ? `${text.slice(0, MAX_OWNERS_CHARS)}...` : text);
+}
+
+const TWINS_WHY = 'API server dedups owner references in 1.20+, and may reject such requests as early as 1.24';
+
+/** The object with each of its owners once. Upstream: `dedupOwnerReferencesAndAddWarning`. */
+export function* withoutTwins(
+  object: Mutable,
+  { warn, isLate = false }: { readonly warn?: ((text: string) => void) | undefined; readonly isLate?: boolean | undefined },
+): Work<Mutable> {
+  const references = (object.metadata.ownerReferences ?? NONE) as readonly (Json | null)[];
+  if (references.length < 2) return object;
+  const owners = new Map<string, Json | null>();
+  const twins: string[] = [];
+  for (const [at, reference] of references.entries()) {
+    const owner = toOwner(reference);
+    const key = JSON.stringify(owner);
+    if (owners.has(key)) twins.push(owner.uid);
+    else owners.set(key, reference);
+    if (at % FEW === FEW - 1) yield;
+  }
+  if (twins.length === 0) return object;
+  const uids = middleCut(twins.slice(0, MAX_TEXTS).join(', '), MAX_OWNERS_CHARS);
+  const what = `.metadata.ownerReferences contains duplicate entries${isLate ? ' after mutating admission happens' : ''}`;
+  warn?.(`${what}; ${TWINS_WHY}; please fix your requests; duplicate UID(s) observed: ${uids}`);
+  return withMeta(object, { ownerReferences: [...owners.values()] });
+}
+
 /** Upstream: `ValidateOwnerReferences`. */
 function* checkOwners(causes: Causes, references: readonly (Json | null)[]): Work<void> {
   const all = 'metadata.ownerReferences';
   if (!causes.fits(all, references.length, MAX_OWNERS)) return;
   let controller: string | undefined;
+  let listed: string | undefined;
   for (const [at, reference] of references.entries()) {
     if (at % FEW === FEW - 1) yield;
     const field = `${all}[${at}]`;
+    const owner = toOwner(reference);
+    const { apiVersion, kind, name } = owner;
     for (const member of OWNER_MEMBERS) {
-      if (!reference?.[member]) causes.add(`${field}.${member}`, () => 'Required value: must not be empty');
+      if (owner[member] === '') causes.add(`${field}.${member}`, () => 'Required value: must not be empty');
+      else if (member === 'apiVersion' && !GROUP_VERSION.test(apiVersion)) {
+        causes.invalid(`${field}.apiVersion`, apiVersion, ['must be <group>/<version> or <version>']);
+      }
     }
-    const { apiVersion, kind, name, controller: controls } = reference ?? {};
-    if (apiVersion && !GROUP_VERSION.test(String(apiVersion))) {
-      causes.invalid(`${field}.apiVersion`, String(apiVersion), ['must be <group>/<version> or <version>']);
+    if (/^\/?v1$/.test(apiVersion) && kind === 'Event') {
+      causes.add(field, () => `Invalid value: ${shownOwners(owner)}: /v1, Kind=Event is disallowed from being an owner`);
     }
-    if (apiVersion === 'v1' && kind === 'Event') {
-      causes.add(field, () => invalidCause('', reference, '/v1, Kind=Event is disallowed from being an owner').message);
-    }
-    if (controls !== true) continue;
+    if (owner.controller !== true) continue;
     const [first, other] = [controller, middleCut(`${kind}/${name}`, MAX_OWNER_CHARS)];
     const why = `Only one reference can have Controller set to true. Found "true" in references for ${first} and ${other}`;
-    if (first !== undefined) causes.add(all, () => invalidCause('', references, why).message);
+    if (first !== undefined) {
+      listed ??= shownOwners(references.slice(0, MAX_OWNERS_CHARS).map(toOwner));
+      causes.add(all, () => `Invalid value: ${listed}: ${why}`);
+    }
     controller ??= other;
   }
 }

@@ -14,9 +14,9 @@ import { inPieces, requestPace, type Soon, type Work } from '../../watch/fair-qu
 import { unasked } from '../admission.ts';
 import { alreadyExists, badRequest, conflict, hasCode, invalidObject, MODIFIED, notFound, translated } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
-import { isReview } from '../kinds/common.ts';
+import { finalizerWarnings, isReview } from '../kinds/common.ts';
 import { type Asker, reviewed, TRUSTED } from '../kinds/reviews.ts';
-import { typed } from '../kinds/tables.ts';
+import { messageOf, typed } from '../kinds/tables.ts';
 import { toPatch } from '../patch/patch.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
@@ -35,6 +35,7 @@ import {
   shown,
   updateCauses,
   withMeta,
+  withoutTwins,
 } from './metadata.ts';
 import { isStoredAs, presented, reading, storing } from './read.ts';
 import { deleteObject } from './remove.ts';
@@ -118,7 +119,9 @@ function* prepareCreate(
   const ready = context.prepared?.(created) ?? withMembers(created, NOTHING, info.apart);
   const managedFields = yield* managedFieldsAfter(context, { ...terms, live: undefined, sent, object: ready, row: info.main });
   const stored = managedFields === ready.metadata.managedFields ? ready : withMeta(ready, { managedFields });
-  const checked = yield* check(context, stored, { causes: nameCauses(info, stored.metadata), old: undefined, part: '' });
+  const checked = yield* check(context, stored, {
+    ...{ causes: nameCauses(info, stored.metadata), old: undefined, part: '', warn: terms.writer?.warn },
+  });
   return checked?.then(() => stored) ?? stored;
 }
 
@@ -129,6 +132,8 @@ interface Checked {
   readonly old: KubernetesObject | undefined;
   /** The subresource at which it is written. */
   readonly part: string;
+  /** Absent: nobody would hear it. */
+  readonly warn: Writer['warn'];
 }
 
 /** Throws, or the promise rejects, if something is wrong with an object. Returns a promise only if there is something to wait for. */
@@ -140,10 +145,9 @@ function* check(context: ResourceContext, object: Mutable, checked: Checked): Wo
   if (isPromise(compiled)) return compiled.then(() => checkedLater(context, object, checked));
   if (compiled !== undefined) found.push(...(yield* compiled(object, old)));
   if (info.subresources.length > 0) found.push(...partCauses(info, object));
-  if (found.length === 0 && !info.validate) return undefined;
   const more = found.length === 0 ? info.validate?.(object, old, part) : undefined;
-  if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(causesOf(late, info), info, object));
-  refuseFor([...found, ...causesOf(more, info)], info, object);
+  if (isPromise(more)) return Promise.resolve(more).then((late) => decide(causesOf(late, info), info, object, checked));
+  decide([...found, ...causesOf(more, info)], info, object, checked);
   return undefined;
 }
 
@@ -164,8 +168,11 @@ function causesOf(said: unknown, { resourceName }: ResourceInfo): readonly Field
   throw new TypeError(invalid(`validate of ${resourceName}`, wrong, expected).message);
 }
 
-function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata }: Mutable): void {
+/** Refuses an object for these causes. One that is accepted may bring warnings. */
+function decide(causes: readonly FieldCause[], info: ResourceInfo, { metadata }: Mutable, { old, warn }: Checked): void {
   if (causes.length > 0) throw invalidObject(info, metadata.name ?? '', causes);
+  if (warn === undefined || metadata.finalizers === undefined || messageOf(info) !== undefined) return;
+  for (const text of finalizerWarnings(metadata.finalizers, old?.metadata?.finalizers)) warn(text);
 }
 
 /**
@@ -175,12 +182,13 @@ function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata
 function* prepareUpdate(
   context: ResourceContext,
   sent: unknown,
-  { current, ...terms }: UpdateTerms & { current: KubernetesObject },
+  { current, isPatch, ...terms }: UpdateTerms & { readonly current: KubernetesObject; readonly isPatch: boolean },
 ): Work<Mutable | Promise<Mutable>> {
   const { info } = context;
   const { place, row } = terms;
   const kind = row.kind ?? info;
-  const object = inNamespace(yield* fitting(kind, normalized(kind, sent), isOurs(context)), place.namespace);
+  const fit = inNamespace(yield* fitting(kind, normalized(kind, sent), isOurs(context)), place.namespace);
+  const object = yield* withoutTwins(fit, { warn: terms.writer?.warn, isLate: isPatch });
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
   checkIdentity(info, object, { current, place });
@@ -199,7 +207,7 @@ function* prepareUpdate(
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
   // Stored in an earlier version, or without a default, it is written again, as upstream: so objects are migrated.
   if (isStored && isSame && causes.length === 0 && (yield* comparing(others(same), others(old)))) return current as Mutable;
-  const checked = yield* check(context, next, { causes, old, part: row.name });
+  const checked = yield* check(context, next, { causes, old, part: row.name, warn: terms.writer?.warn });
   return checked?.then(() => next) ?? next;
 }
 
@@ -263,15 +271,16 @@ interface WriteTerms {
   readonly applied?: boolean | undefined;
 }
 
-/** A new object, changed to fit its schema. `isTyped`: it has already been read as one of its kind. Throws 400. */
+/** A new object, changed to fit its schema, with each owner once. `isTyped`: it has already been read as one of its kind. Throws 400. */
 function* received(
   context: ResourceContext,
   given: unknown,
-  { namespace, isTyped = false }: { readonly namespace: string | undefined; readonly isTyped?: boolean },
+  { namespace, writer, isTyped }: Pick<CreateTerms, 'namespace' | 'writer'> & { readonly isTyped: boolean },
 ): Work<Mutable> {
   const { info } = context;
   const object = normalized(info, isTyped ? given : yield* typed(info, given));
-  return inNamespace(info.schema ? yield* fitting(info, object, isOurs(context)) : object, namespace);
+  const fit = inNamespace(info.schema ? yield* fitting(info, object, isOurs(context)) : object, namespace);
+  return yield* withoutTwins(fit, { warn: writer?.warn, isLate: isTyped });
 }
 
 /** How many other names are tried if a generated one is taken. */
@@ -290,7 +299,7 @@ export async function createObject(
 ): Promise<KubernetesObject> {
   const { info } = context;
   const { namespace, dryRun, signal } = terms;
-  const readable = await inPieces(received(context, sent, { namespace }), { signal });
+  const readable = await inPieces(received(context, sent, { ...terms, isTyped: false }), { signal });
   if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker: asker(), now: timestamp(context.now()) });
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
@@ -302,7 +311,7 @@ export async function createObject(
     if (before) await before;
     const { admission } = context;
     const about = { operation: 'CREATE', place: { namespace, name: asked }, oldObject: undefined, dryRun, signal } as const;
-    const admitted = admission && received(context, await admission.mutate(readable, about), { namespace, isTyped: true });
+    const admitted = admission && received(context, await admission.mutate(readable, about), { ...terms, isTyped: true });
     const given = admitted ? await inPieces(admitted, { signal }) : readable;
     const object = await inPieces(prepareCreate(context, given, { ...terms, sent }), { signal });
     const between = pace?.pause();
@@ -379,12 +388,13 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   const key = storageKey(place);
   const changing = function* (current: KubernetesObject): Work<Soon<KubernetesObject>> {
     const made = terms.make(current);
-    const whole = isWork(made) ? yield* made : yield* typed(terms.row.kind ?? info, made);
+    const isPatch = isWork(made);
+    const whole = isPatch ? yield* made : yield* typed(terms.row.kind ?? info, made);
     // Unchanged parts become the same values as before, which everything after this recognises immediately.
     const sent = isOurs(context) ? likened(current, whole) : whole;
     const next = context.admission
-      ? admittedUpdate(context, sent, { ...terms, current })
-      : yield* prepareUpdate(context, sent, { ...terms, current });
+      ? admittedUpdate(context, sent, { ...terms, current, isPatch })
+      : yield* prepareUpdate(context, sent, { ...terms, current, isPatch });
     if (!isPromise(next)) return yield* toStored(context, next, current);
     return next.then((late) => inPieces(toStored(context, late, current), { signal }));
   };
@@ -416,7 +426,7 @@ const isOurs = ({ admission, info }: ResourceContext): boolean => !admission && 
 async function admittedUpdate(
   context: ResourceContext,
   sent: unknown,
-  terms: UpdateTerms & { readonly current: KubernetesObject },
+  terms: UpdateTerms & { readonly current: KubernetesObject; readonly isPatch: boolean },
 ): Promise<KubernetesObject> {
   const { info, admission } = context;
   const { current, place, row, dryRun, signal } = terms;

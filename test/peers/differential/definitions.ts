@@ -365,6 +365,7 @@ const CHANGED: readonly Step[] = [
 const DELETED: readonly Step[] = [
   { method: 'DELETE', path: at('gadgets'), body: { preconditions: { uid: 'other' } } },
   { method: 'DELETE', path: `${at('gadgets')}?dryRun=All` },
+  patch(`${IN('v1')}/a`, { metadata: { finalizers: ['b', 'a.c'] } }),
   patch(`${IN('v1')}/a`, { metadata: { finalizers: ['run.example.com/held'] } }),
   { method: 'DELETE', path: at('gadgets') },
   { method: 'DELETE', path: at('gadgets'), title: 'again' },

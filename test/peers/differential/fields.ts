@@ -130,6 +130,52 @@ const inMode = (mode: string): Asked[] => [
   ]),
 ];
 
+/** The warnings for finalizers that a custom resource gets, and other kinds do not. */
+const ofFinalizers = (): Asked[] => {
+  const path = `${MEALS_PATH}/held`;
+  const held = (finalizers: readonly string[] | null, more: object = {}): object => ({ metadata: { finalizers, ...more } });
+  const named = (name: string, ...finalizers: string[]): object => meal({}, { metadata: { name, finalizers } });
+  const replaced = ({ version }: Memory): string =>
+    JSON.stringify(
+      meal({ count: 2 }, { metadata: { name: 'held', resourceVersion: version, finalizers: ['mine', 'put', 'a/b'] } }),
+    );
+  const apply = 'application/apply-patch+yaml';
+  const ofKind = `"apiVersion":"${group}/${version}","kind":"${kind}"`;
+  const parts: readonly (readonly [method: string, path: string, body: unknown, type?: string, more?: string])[] = [
+    ['POST', MEALS_PATH, named('held', 'mine', 'x.y', 'a.b/c', 'kubernetes', 'orphan', 'aa', 'mine', 'foreground.Deletion')],
+    ['POST', MEALS_PATH, named('held', 'zz')],
+    ['POST', `${MEALS_PATH}?dryRun=All`, named('dry', 'mine')],
+    ['POST', `${MEALS_PATH}?fieldValidation=Ignore`, named('refused', 'mine', 'a b')],
+    [
+      'POST',
+      `${MEALS_PATH}?dryRun=All`,
+      `{${ofKind},"metadata":{"name":"dry","lables":1,"finalizers":["mine"]},"spec":{"count":1},"spec":{"count":1}}`,
+    ],
+    ['PUT', path, replaced],
+    ['PUT', path, replaced],
+    ['PATCH', path, held(['mine', 'merged', 'put']), PATCHES.merge],
+    ['PATCH', `${path}?dryRun=All`, [{ op: 'add', path: '/metadata/finalizers/-', value: 'dry' }], PATCHES.json],
+    ['PATCH', path, [{ op: 'add', path: '/metadata/finalizers/-', value: 'added' }], PATCHES.json],
+    ['PATCH', path, held(['mine', 'added']), PATCHES.merge],
+    ['PATCH', path, held(['other'], { resourceVersion: '1' }), PATCHES.merge],
+    ['PATCH', path, held(['other'], { labels: { 'a b': 'c' } }), PATCHES.merge, ' a wrong label'],
+    ['PATCH', `${path}/status`, { ...held(['other']), status: { done: true } }, PATCHES.merge],
+    ['PATCH', `${path}?fieldManager=f&force=true`, named('held', 'applied', 'mine'), apply],
+    ['PATCH', `${MEALS_PATH}/applied?fieldManager=f&dryRun=All`, named('applied', 'applied'), apply],
+    ['DELETE', path, {}],
+    ['PATCH', path, held(['mine', 'late']), PATCHES.merge, ' a late finalizer'],
+    ['PATCH', path, held(null), PATCHES.merge],
+    [
+      'POST',
+      `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases?dryRun=All`,
+      { metadata: { name: 'held', finalizers: ['mine'] } },
+    ],
+  ];
+  return parts.map(([method, at, body, type = 'application/json', more = ''], index) =>
+    send(method, at, body, { title: `FINALIZERS ${index} ${method} ${at}${more}`, headers: { 'content-type': type } }),
+  );
+};
+
 export const FIELD_REQUESTS: readonly Asked[] = [
   send('POST', MEALS_PATH, meal({ count: 1 }, { metadata: { name: 'there' } })),
   ...['Strict', 'Warn', 'Ignore', ''].flatMap(inMode),
@@ -142,4 +188,5 @@ export const FIELD_REQUESTS: readonly Asked[] = [
     const path = `${MEALS_PATH}/${name}/nope`;
     return { title: `WORDS a part that no object has: ${name}`, method: 'GET', path };
   }),
+  ...ofFinalizers(),
 ];

@@ -368,6 +368,12 @@ const removals: readonly Asked[] = [
   get(MAPS, undefined, 'GET what is left by a limit'),
   remove(''),
   get(MAPS, undefined, 'GET what is left'),
+  ...['dryRun=All', 'uid=other', 'resourceVersion=0'].flatMap((query) => [
+    post(map('tried')),
+    send('DELETE', `${MAPS}/tried?${query}`, { kind: 'DeleteOptions', apiVersion: 'v1' }),
+    get(`${MAPS}/tried`, undefined, `GET tried after ${query} and a body`),
+    { title: `DELETE tried after ${query} and a body`, method: 'DELETE', path: `${MAPS}/tried` },
+  ]),
 ];
 
 const HELD = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
@@ -419,6 +425,34 @@ const headed: readonly Asked[] = [
 
 const [LONG, LONGER] = ['x'.repeat(64), 'x'.repeat(254)];
 const OWNING = { apiVersion: 'v1', kind: 'ConfigMap', name: 'o', uid: 'u' };
+const EVENT = { ...OWNING, kind: 'Event' };
+const CONTROLLER = { ...OWNING, controller: true };
+const wrongOwners: readonly (readonly (object | null)[])[] = [
+  ...['apiVersion', 'kind', 'name', 'uid'].flatMap((member) => [
+    [{ ...OWNING, [member]: '' }],
+    [OWNING, { ...OWNING, [member]: undefined }],
+    [{ ...OWNING, [member]: null, blockOwnerDeletion: true }],
+  ]),
+  ...['a/b/c', 'a/', '/', '//', '/a/', 'a b/c/', 'a//b'].flatMap((apiVersion) => [
+    [{ ...OWNING, apiVersion }],
+    [{ ...EVENT, apiVersion, name: '' }],
+  ]),
+  [{}],
+  [null],
+  [OWNING, null, { apiVersion: 'a/b/c' }],
+  [EVENT],
+  [{ ...EVENT, apiVersion: '/v1', name: '', uid: '' }],
+  [OWNING, { ...EVENT, controller: true, blockOwnerDeletion: false }],
+  [{ uid: 'u', name: 'o', kind: 'Event', blockOwnerDeletion: true, apiVersion: 'v1' }],
+  [CONTROLLER, { ...CONTROLLER, name: 'p', uid: 'v' }],
+  [CONTROLLER, { ...OWNING, uid: 'v', controller: false }, { ...CONTROLLER, uid: 'w' }, { ...CONTROLLER, kind: '', name: 'q' }],
+  [
+    { ...CONTROLLER, kind: '', name: '', blockOwnerDeletion: true },
+    { ...CONTROLLER, uid: 'v' },
+  ],
+  [{ ...EVENT, controller: true, other: 'x' }, CONTROLLER],
+  [{ ...OWNING, name: '"<&>\u2028', kind: 'Event' }],
+];
 const refusedMetadata: readonly object[] = [
   ...['-a', 'a b', '', 'a/', '/a', 'A/a', 'a/b/c', LONG, `${LONGER}/a`].flatMap((key) => [
     { labels: { [key]: 'x' } },
@@ -426,14 +460,13 @@ const refusedMetadata: readonly object[] = [
   ]),
   ...['-a', 'a b', 'a/b', LONG].map((value) => ({ labels: { k: value } })),
   { finalizers: ['a b/c'] },
-  { ownerReferences: [{ ...OWNING, kind: 'Event' }] },
-  { ownerReferences: [{ ...OWNING, uid: '' }] },
+  ...wrongOwners.map((ownerReferences) => ({ ownerReferences })),
 ];
 /** What is refused in the same words, too: people search for them. */
 const worded: readonly Asked[] = [
   ...refusedMetadata.map((more): Asked => {
     const body = map('worded', { metadata: { name: 'worded', ...more } });
-    return post(body, { title: `WORDS ${JSON.stringify(more).slice(0, 120)}` });
+    return post(body, { title: `WORDS ${JSON.stringify(more).slice(0, 240)}` });
   }),
   ...['UPPER', 'has.dots', 'a_b', LONG].map((name) =>
     send('POST', '/api/v1/namespaces', { metadata: { name } }, { title: `WORDS the namespace ${name}` }),
@@ -441,6 +474,34 @@ const worded: readonly Asked[] = [
   post({ metadata: { name: LONGER } }, { title: 'WORDS a long name' }),
   { title: 'WORDS a policy', method: 'DELETE', path: `${MAPS}/none?propagationPolicy=Nope` },
 ];
+
+/** Owners that are there twice. Those of a strategic merge patch are merged by their uid. */
+function twins(): Asked[] {
+  const other = { ...OWNING, uid: 'v' };
+  const of = (...ownerReferences: readonly unknown[]): object => map('twins', { metadata: { name: 'twins', ownerReferences } });
+  const unlike = [
+    { ...OWNING, controller: false },
+    { ...OWNING, blockOwnerDeletion: true },
+    { ...OWNING, kind: 'X' },
+  ];
+  const nulls = { ...OWNING, controller: null, blockOwnerDeletion: null, unknown: 'x' };
+  const titled = (asked: Asked, at: number): Asked => ({ ...asked, title: `TWINS ${at} ${asked.method}` });
+  const path = `${MAPS}/twins`;
+  const patched = (kind: string, query: string, body: unknown): Asked =>
+    send('PATCH', path + query, body, { headers: { 'content-type': `application/${kind}+json` } });
+  return [
+    post(of(OWNING, other, OWNING, ...unlike, other, ...unlike, OWNING)),
+    post(of({}, {}, null)),
+    post(of({ ...OWNING, uid: '' }, { ...OWNING, uid: '' }, OWNING, OWNING)),
+    send('PUT', path, of(OWNING, nulls)),
+    send('PUT', `${path}?dryRun=All`, of(other, OWNING, other)),
+    patched('merge-patch', '?dryRun=All', { metadata: { ownerReferences: [OWNING, OWNING, other] } }),
+    patched('merge-patch', '', { metadata: { labels: { app: 'twins' } } }),
+    patched('json-patch', '', [{ op: 'add', path: '/metadata/ownerReferences/-', value: OWNING }]),
+    patched('strategic-merge-patch', '?dryRun=All', { metadata: { ownerReferences: [OWNING, OWNING, other] } }),
+    { title: '', method: 'DELETE', path },
+  ].map(titled);
+}
 
 /** All of them. */
 export const REQUESTS: readonly Asked[] = [
@@ -456,5 +517,6 @@ export const REQUESTS: readonly Asked[] = [
     ...leases,
     ...headed,
     ...worded,
+    ...twins(),
   ],
 ];
