@@ -90,6 +90,35 @@ describe('a refresh', () => {
     expect(await rig.stop()).toEqual(CLEAN);
   });
 
+  test('does not wait for the end of a delay either, if an earlier one has failed', async () => {
+    const rig = new Rig();
+    await rig.start();
+    rig.source.toList = [refusal(503), refusal(503), list('5')];
+    const first = fate(rig.reflector.refresh());
+    await settle();
+    const second = fate(rig.reflector.refresh());
+    await settle();
+    expect([first.state, second.state, rig.source.listed]).toEqual(['pending', 'pending', ['0', '', '']]);
+    const third = fate(rig.reflector.refresh());
+    await settle();
+    expect([first, second, third].map(({ state }) => state)).toEqual(['resolved', 'resolved', 'resolved']);
+    expect(rig.source.listed).toEqual(['0', '', '', '']);
+    expect(await rig.stop()).toEqual(CLEAN);
+  });
+
+  test('in onError waits for the next attempt, so it cannot ask without end', async () => {
+    const refreshed: ReturnType<typeof fate>[] = [];
+    const rig: Rig = new Rig({ onError: () => void refreshed.push(fate(rig.reflector.refresh())) });
+    await rig.start();
+    rig.source.toList = [refusal(503), refusal(503), refusal(503), list('5')];
+    refreshed.push(fate(rig.reflector.refresh()));
+    for (let i = 0; i < 7; i++) await rig.pass(0);
+    expect(rig.source.listed).toEqual(['0', '']);
+    for (let i = 0; i < 10; i++) await rig.pass(1_000);
+    expect([rig.source.listed.length, refreshed.map(({ state }) => state)]).toEqual([5, Array(4).fill('resolved')]);
+    expect(await rig.stop()).toEqual(CLEAN);
+  });
+
   test('reports its failures, and tries again', async () => {
     const rig = new Rig();
     await rig.start();
@@ -156,6 +185,21 @@ describe('the refresh of an informer', () => {
     for (const error of [refreshed.error, await informer.refresh().catch((late: unknown) => late)]) {
       expect(error).toMatchObject({ code: 'CLOSED', message: 'the informer has stopped' });
     }
+  });
+
+  test('rejects with what has ended the informer', async () => {
+    const oops = new Error('onError is broken');
+    const source = new ScriptedSource();
+    const onError = (): void => {
+      throw oops;
+    };
+    const informer = new Informer<Pod>(source, { streamingList: false, onError });
+    const running = fate(informer.run());
+    await settle();
+    source.toList = [refusal(503)];
+    const refreshed = fate(informer.refresh());
+    await settle();
+    expect([running.error, refreshed.error, await informer.refresh().catch((late: unknown) => late)]).toEqual([oops, oops, oops]);
   });
 
   test('refuses options that it does not have', async () => {

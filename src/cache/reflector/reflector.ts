@@ -105,12 +105,16 @@ export class Reflector<T> {
       this.#stopping = true;
       this.#requests.attempt.interrupt({ type: 'stop' });
     });
+    let why: unknown = ended();
     try {
       await this.#loop();
+    } catch (error) {
+      why = error;
+      throw error;
     } finally {
       leave();
       this.#stopping = true;
-      for (const each of [this.#refreshing, this.#refresh]) each?.reject(ended());
+      for (const each of [this.#refreshing, this.#refresh]) each?.reject(why);
       this.#requests.close();
       this.#nextAttemptMs = undefined;
       this.#machine.take({ type: 'stop' }, 0);
@@ -120,14 +124,17 @@ export class Reflector<T> {
   /**
    * Asks the source for its newest state, at once, even while it waits after a failure. Resolves when the store has a state that was
    * asked for after this call; failures are reported and retried as usual. Before `run`, it waits for the first state. Calls during
-   * a refresh share the next one.
+   * the request of another one share the next request.
    *
-   * @throws {WatchError} (rejects) CLOSED if the reflector stops before that.
+   * @throws {WatchError} (rejects) CLOSED if the reflector stops before that, or what has ended `run`.
    */
   refresh(): Promise<void> {
     if (this.#stopping) return Promise.reject(ended());
+    // While it waits, the next request comes after this call.
+    const isAsking = this.#refreshing !== undefined && this.#machine.state !== 'waiting';
+    if (!isAsking) this.#requests.attempt.interrupt({ type: 'refresh' });
+    if (this.#refreshing && !isAsking) return this.#refreshing.promise;
     this.#refresh ??= new Latch();
-    if (!this.#refreshing) this.#requests.attempt.interrupt({ type: 'refresh' });
     return this.#refresh.promise;
   }
 
