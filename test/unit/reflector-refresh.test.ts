@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Informer } from '../../src/cache/index.ts';
 import { FakeListWatcher } from '../../src/testing/index.ts';
 import { settle, type Thing, thing } from './faulty-source.ts';
-import { CLEAN, list, type Pod, Rig, refusal, ScriptedSource } from './reflector-rig.ts';
+import { bookmark, CLEAN, change, list, type Pod, Rig, refusal, ScriptedSource, ScriptedWatch } from './reflector-rig.ts';
 import { fate } from './support.ts';
 
 describe('a refresh', () => {
@@ -69,6 +69,26 @@ describe('a refresh', () => {
     expect([refreshed.state, rig.store.notes, rig.source.listed]).toEqual(['resolved', ['replace 2 new'], ['0', '']]);
     expect(await rig.stop()).toEqual(CLEAN);
   });
+
+  test.each([true, false])(
+    'P10.2: takes no state older than the one it has, unless the source insists; streams: %s',
+    async (streamingList) => {
+      const rig = new Rig({ streamingList });
+      const streamed = (version: string) => () => new ScriptedWatch([change('ADDED', 'a', version), bookmark(version, 'true')]);
+      rig.source.toList = [list('9', 'a'), list('8', 'behind'), list('5', 'restored')];
+      if (streamingList) rig.source.toWatch = [streamed('9'), streamed('8'), streamed('5')];
+      await rig.start();
+      const refreshed = fate(rig.reflector.refresh());
+      await settle();
+      expect([refreshed.state, rig.store.notes.map((note) => note.slice(0, 9))]).toEqual([
+        'resolved',
+        ['replace 9', 'replace 5'],
+      ]);
+      expect(rig.failures).toMatchObject([{ kind: 'expired', error: { code: 'INVALID_FRAME' }, delayMs: undefined }]);
+      expect((streamingList ? rig.source.watched : rig.source.listed).slice(1, 3)).toEqual(['', '']);
+      expect(await rig.stop()).toEqual(CLEAN);
+    },
+  );
 
   test('that is asked for during another one shares the next one, so nobody can hold it up', async () => {
     const rig = new Rig();

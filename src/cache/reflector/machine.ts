@@ -131,6 +131,11 @@ export class ReflectorMachine {
     return this.#memory.version;
   }
 
+  /** A state may not be older than this. */
+  get oldest(): string {
+    return this.#memory.unavailable ? '' : this.#memory.version;
+  }
+
   /** Failures since the source was last well for long enough. */
   get failures(): number {
     return this.#memory.backoff.failures;
@@ -171,8 +176,10 @@ interface Memory {
   readonly backoff: Backoff;
   /** The last version that the store has; empty before the first. */
   version: string;
-  /** That version will not do, for example because the source cannot serve it: the next list asks for the newest state. */
+  /** The source cannot serve that version: the next list asks for the newest state. */
   unavailable: boolean;
+  /** The next list asks for the newest state, which is not older than that version. */
+  anew: boolean;
   /** Whether the source may have been restored from a copy, to an older version, since it has last answered. */
   unsure: boolean;
   /** A list from the source's cache came in pages, so it has no cache, and a whole list at once would burden it. */
@@ -203,6 +210,7 @@ function newMemory(settings: MachineSettings): Memory {
     backoff: new Backoff({ ...settings, apart: true }),
     version: '',
     unavailable: false,
+    anew: false,
     unsure: false,
     paged: false,
     streams: settings.streamingList,
@@ -216,14 +224,19 @@ function newMemory(settings: MachineSettings): Memory {
 /** Learns the state of the collection. */
 function begin(memory: Memory): MachineStep {
   if (!memory.streams) return list(memory);
-  const resourceVersion = memory.unavailable ? '' : memory.version;
+  const resourceVersion = isNewest(memory) ? '' : memory.version;
   return { state: 'streaming', action: { do: 'stream', resourceVersion } };
 }
 
 /** Learns the newest state of the collection, even if nothing was wrong with the one before. */
 function refresh(memory: Memory): MachineStep {
-  memory.unavailable = true;
+  memory.anew = true;
   return begin(memory);
+}
+
+/** Whether only the newest state will do. */
+function isNewest({ unavailable, anew }: Memory): boolean {
+  return unavailable || anew;
 }
 
 /**
@@ -232,8 +245,8 @@ function refresh(memory: Memory): MachineStep {
  * answer.
  */
 function list(memory: Memory): MachineStep {
-  const { version, unavailable, paged, settings } = memory;
-  const resourceVersion = unavailable ? '' : version || (settings.consistentList ? '' : '0');
+  const { version, paged, settings } = memory;
+  const resourceVersion = isNewest(memory) ? '' : version || (settings.consistentList ? '' : '0');
   const cached = !paged && resourceVersion !== '' && resourceVersion !== '0';
   return {
     state: 'listing',
@@ -243,15 +256,15 @@ function list(memory: Memory): MachineStep {
 
 function listed(memory: Memory, { paged }: Extract<MachineInput, { type: 'listed' }>, nowMs: number): MachineStep {
   well(memory, nowMs);
-  const { unavailable, version, settings } = memory;
-  if (paged && !unavailable && version === '' && !settings.consistentList) memory.paged = true;
+  const { version, settings } = memory;
+  if (paged && !isNewest(memory) && version === '' && !settings.consistentList) memory.paged = true;
   return { state: 'listing', action: { do: 'replace' } };
 }
 
 /** The store has a whole state of the collection. */
 function replaced(memory: Memory, resourceVersion: string): void {
   memory.version = resourceVersion;
-  memory.unavailable = memory.unsure = false;
+  memory.unavailable = memory.anew = memory.unsure = false;
   memory.broken = 0;
 }
 

@@ -196,13 +196,13 @@ export class Reflector<T> {
     const requests = this.#requests;
     switch (action.do) {
       case 'list':
-        return requests.list(action.resourceVersion, action.pageSize);
+        return requests.list(action, this.#machine.oldest);
       case 'check':
         return requests.check(action.resourceVersion);
       case 'stream':
-        return requests.watch(action.resourceVersion, true);
+        return requests.watch(action.resourceVersion, this.#machine.oldest);
       case 'watch':
-        return requests.watch(action.resourceVersion, false);
+        return requests.watch(action.resourceVersion);
       case 'read':
         this.#resyncIfDue(requests.attempt);
         return requests.read();

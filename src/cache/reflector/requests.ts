@@ -13,7 +13,7 @@ import type { ListOptions, ListWatcher, ListWatchOptions, ObjectLookup } from '.
 import { checkTotal, preparedList, readAll } from '../pager.ts';
 import { type Outcome, ReflectorAttempt } from './attempt.ts';
 import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toFailure, toSilence, versionIn } from './events.ts';
-import type { MachineInput } from './machine.ts';
+import type { MachineAction, MachineInput } from './machine.ts';
 import type { ReflectorSettings } from './reflector-options.ts';
 
 /** The whole state of a collection. */
@@ -21,6 +21,8 @@ interface WholeState<T> {
   readonly items: Iterable<T>;
   readonly resourceVersion: string;
 }
+
+type ListAction = Extract<MachineAction, { readonly do: 'list' }>;
 
 /** An event that the machine has decided to collect. */
 type WatchedChange<T> = Parameters<InitialState<T>['take']>[0];
@@ -53,8 +55,8 @@ export class Requests<T> {
   #streamed: InitialState<T> | undefined;
   /** The bytes of what was streamed, as far as the source reports them. */
   #streamedBytes: number = 0;
-  /** The version that was asked for. */
-  #asked: string = '';
+  /** What is streamed may not be older than this version. */
+  #oldest: string = '';
   #event: ObjectEvent<T> | undefined;
   /** Whether the watch has delivered nothing but broken events. */
   #empty: boolean = true;
@@ -73,7 +75,8 @@ export class Requests<T> {
     return await attempt.rest();
   }
 
-  list(resourceVersion: string, pageSize: number): Promise<MachineInput> {
+  /** Lists the collection, which may not be older than `oldest`. */
+  list({ resourceVersion, pageSize }: ListAction, oldest: string): Promise<MachineInput> {
     const { labelSelector, fieldSelector, maxObjects, maxTotalListBytes } = this.#settings;
     const { signal } = this.#begin();
     const { prepare } = this.#host;
@@ -81,7 +84,7 @@ export class Requests<T> {
     const match = pageSize > 0 && resourceVersion > '0' && ({ resourceVersionMatch: 'NotOlderThan' } as const);
     const selection = { resourceVersion, ...match, labelSelector, fieldSelector, signal };
     const listing = readAll(this.#source, { selection, pageSize, maxObjects, maxTotalListBytes, prepare });
-    return this.#listed(resourceVersion, listing, (list) => {
+    return this.#listed(oldest, listing, (list) => {
       this.#whole = list;
       return list.paged;
     });
@@ -103,7 +106,7 @@ export class Requests<T> {
   }
 
   async #listed<L extends { readonly resourceVersion: string }>(
-    asked: string,
+    oldest: string,
     listing: Promise<L>,
     take: (list: L) => boolean,
   ): Promise<MachineInput> {
@@ -111,12 +114,13 @@ export class Requests<T> {
     if (outcome.is === 'interrupted') return outcome.reason;
     if (outcome.is === 'error') return this.#failed('refused', toFailure(outcome.error));
     this.#contact();
-    const failure = checkList(outcome.value, asked);
+    const failure = checkList(outcome.value, oldest);
     return failure ? this.#failed('refused', failure) : { type: 'listed', paged: take(outcome.value) };
   }
 
-  /** Opens a watch; `initial`: one that begins with the state. */
-  async watch(resourceVersion: string, initial: boolean): Promise<MachineInput> {
+  /** Opens a watch; with `oldest`, one that begins with the state, which may not be older than that. */
+  async watch(resourceVersion: string, oldest?: string): Promise<MachineInput> {
+    const initial = oldest !== undefined;
     const attempt = this.#begin();
     const { labelSelector, fieldSelector, minWatchTimeoutMs, idleTimeoutMs, random } = this.#settings;
     const timeoutSeconds = Math.floor((minWatchTimeoutMs + random() * minWatchTimeoutMs) / 1_000);
@@ -125,10 +129,10 @@ export class Requests<T> {
     if (initial) {
       this.#streamed = new InitialState(this.#settings.keyOf, this.#host.prepare);
       this.#streamedBytes = 0;
+      this.#oldest = oldest;
       // A server that does not know streams may accept one, and never end the initial state.
       attempt.limitSilence(SILENT_STREAM_MS, () => this.#streamed && this.#silent(SILENT_STREAM_MS));
     }
-    this.#asked = resourceVersion;
     const { stored } = this.#host;
     const options: ListWatchOptions = {
       resourceVersion,
@@ -181,7 +185,7 @@ export class Requests<T> {
     this.#event = event;
     if (shape === 'initialEnd' && this.#streamed) {
       const resourceVersion = versionIn(event);
-      const failure = checkList({ resourceVersion }, this.#asked);
+      const failure = checkList({ resourceVersion }, this.#oldest);
       if (failure) return this.#failed('error', failure);
       this.#whole = { items: this.#streamed.objects, resourceVersion };
     }
@@ -247,13 +251,13 @@ export class Requests<T> {
   }
 }
 
-/** Refuses a list that has no version, or one that is older than what was asked for: the store would go back in time. */
-function checkList({ resourceVersion }: { readonly resourceVersion: string }, asked: string): SourceFailure | undefined {
+/** Refuses a list that has no version, or one that is older than it may be: the store would go back in time. */
+function checkList({ resourceVersion }: { readonly resourceVersion: string }, oldest: string): SourceFailure | undefined {
   if (typeof resourceVersion !== 'string' || resourceVersion === '') {
     return { kind: 'other', error: new WatchError('INVALID_FRAME', 'a list without a version') };
   }
-  if (!isOlder(resourceVersion, asked)) return undefined; // nothing is older than no version
-  const text = `the list has version ${resourceVersion}, which is older than ${asked}`;
+  if (!isOlder(resourceVersion, oldest)) return undefined; // nothing is older than no version
+  const text = `the list has version ${resourceVersion}, which is older than ${oldest}`;
   return { kind: 'expired', error: new WatchError('INVALID_FRAME', text) };
 }
 
