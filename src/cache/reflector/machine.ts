@@ -19,8 +19,8 @@
  *   everything up to it. No request names another one, except `0` (any state) and the empty one (the newest).
  * - A store sees a whole state at once, or one change after the other. It sees nothing of a list that failed.
  * - Between two requests is a delay with jitter, which grows with each failure. A refresh does not wait. There are four more
- *   exceptions, each of which happens once in a row: a list instead of a stream, a list without a version after a 410, a list after the 410 of a watch, and a watch
- *   after the question whether the source has reached its version.
+ *   exceptions, each of which happens once in a row: a list instead of a stream, a list without a version after a 410, a list
+ *   after the 410 of a watch, and a watch after the question whether the source has reached its version.
  * - `stopped` is final.
  */
 import { Backoff } from '../../watch/backoff.ts';
@@ -176,10 +176,10 @@ interface Memory {
   readonly backoff: Backoff;
   /** The last version that the store has; empty before the first. */
   version: string;
-  /** The source cannot serve that version: the next list asks for the newest state. */
-  unavailable: boolean;
-  /** The next list asks for the newest state, which is not older than that version. */
+  /** The next list asks for the newest state. */
   anew: boolean;
+  /** The source cannot serve that version, so the newest state may be older. */
+  unavailable: boolean;
   /** Whether the source may have been restored from a copy, to an older version, since it has last answered. */
   unsure: boolean;
   /** A list from the source's cache came in pages, so it has no cache, and a whole list at once would burden it. */
@@ -224,7 +224,7 @@ function newMemory(settings: MachineSettings): Memory {
 /** Learns the state of the collection. */
 function begin(memory: Memory): MachineStep {
   if (!memory.streams) return list(memory);
-  const resourceVersion = isNewest(memory) ? '' : memory.version;
+  const resourceVersion = memory.anew ? '' : memory.version;
   return { state: 'streaming', action: { do: 'stream', resourceVersion } };
 }
 
@@ -234,19 +234,14 @@ function refresh(memory: Memory): MachineStep {
   return begin(memory);
 }
 
-/** Whether only the newest state will do. */
-function isNewest({ unavailable, anew }: Memory): boolean {
-  return unavailable || anew;
-}
-
 /**
  * Lists the collection: at first any state that the source has at hand, or the newest; then one not older than the last, and the
  * newest if that is not available. A list in pages may cost the source a read of its database, so it is avoided where a cache can
  * answer.
  */
 function list(memory: Memory): MachineStep {
-  const { version, paged, settings } = memory;
-  const resourceVersion = isNewest(memory) ? '' : version || (settings.consistentList ? '' : '0');
+  const { version, anew, paged, settings } = memory;
+  const resourceVersion = anew ? '' : version || (settings.consistentList ? '' : '0');
   const cached = !paged && resourceVersion !== '' && resourceVersion !== '0';
   return {
     state: 'listing',
@@ -256,8 +251,8 @@ function list(memory: Memory): MachineStep {
 
 function listed(memory: Memory, { paged }: Extract<MachineInput, { type: 'listed' }>, nowMs: number): MachineStep {
   well(memory, nowMs);
-  const { version, settings } = memory;
-  if (paged && !isNewest(memory) && version === '' && !settings.consistentList) memory.paged = true;
+  const { anew, version, settings } = memory;
+  if (paged && !anew && version === '' && !settings.consistentList) memory.paged = true;
   return { state: 'listing', action: { do: 'replace' } };
 }
 
@@ -314,7 +309,7 @@ function relist(memory: Memory, failed: Failed, nowMs: number): MachineStep {
 
 /** The version is of no use. The first time, a state not older than it is enough; the second time, only the newest one is. */
 function restart(memory: Memory, failed: Failed, nowMs: number): MachineStep {
-  if (memory.backoff.expired) memory.unavailable = true;
+  if (memory.backoff.expired) memory.unavailable = memory.anew = true;
   return relist(memory, failed, nowMs);
 }
 
@@ -326,7 +321,7 @@ function renew(memory: Memory, ranMs: number): MachineStep {
 /** A list has failed. */
 function listFailed(memory: Memory, failed: Failed, nowMs: number): MachineStep {
   if (failed.kind !== 'expired' || memory.unavailable) return relist(memory, failed, nowMs);
-  memory.unavailable = true;
+  memory.unavailable = memory.anew = true;
   return list(memory);
 }
 
@@ -335,7 +330,7 @@ function streamFailed(memory: Memory, failed: Failed, nowMs: number): MachineSte
   if (failed.kind === 'throttled') return relist(memory, failed, nowMs);
   if (failed.kind === 'expired') {
     if (memory.unavailable) return relist(memory, failed, nowMs);
-    memory.unavailable = true;
+    memory.unavailable = memory.anew = true;
     return begin(memory);
   }
   // An error from the source itself may mean that it does not stream.
@@ -372,7 +367,7 @@ function delivered(memory: Memory, { resourceVersion }: { readonly resourceVersi
   if (!isOlder(resourceVersion, version)) return { state: 'watching', action: { do: 'apply' } };
   const text = `the watch went back to version ${resourceVersion} after ${version}: the source may have been restored from a copy`;
   const failure: SourceFailure = { kind: 'expired', error: new WatchError('INVALID_FRAME', text) };
-  memory.unavailable = true;
+  memory.unavailable = memory.anew = true;
   return { ...relist(memory, { ...failure, ranMs: 0 }, nowMs), failure };
 }
 

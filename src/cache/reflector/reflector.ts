@@ -18,7 +18,7 @@ import { requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { ListWatcher, ReflectorStore } from '../list-watcher.ts';
-import type { ReflectorAttempt } from './attempt.ts';
+import { call, type ReflectorAttempt } from './attempt.ts';
 import { toBroken, versionBeside, versionIn } from './events.ts';
 import { type MachineAction, type MachineInput, ReflectorMachine } from './machine.ts';
 import {
@@ -74,7 +74,8 @@ export class Reflector<T> {
     this.#machine = new ReflectorMachine(this.#settings);
     const stored = typeof store.stored === 'function' ? store.stored.bind(store) : undefined;
     const prepare = store.prepare?.bind(store);
-    this.#requests = new Requests(source, this.#settings, { onBroken: (event) => this.#broken(event), stored, prepare });
+    const oldest = (): string => this.#machine.oldest;
+    this.#requests = new Requests(source, this.#settings, { oldest, onBroken: (event) => this.#broken(event), stored, prepare });
     this.#told = this.#description;
   }
 
@@ -131,9 +132,9 @@ export class Reflector<T> {
   refresh(): Promise<void> {
     if (this.#stopping) return Promise.reject(ended());
     // While it waits, the next request comes after this call.
-    const isAsking = this.#refreshing !== undefined && this.#machine.state !== 'waiting';
-    if (!isAsking) this.#requests.attempt.interrupt({ type: 'refresh' });
-    if (this.#refreshing && !isAsking) return this.#refreshing.promise;
+    const isFree = !this.#refreshing || this.#machine.state === 'waiting';
+    if (isFree) this.#requests.attempt.interrupt({ type: 'refresh' });
+    if (isFree && this.#refreshing) return this.#refreshing.promise;
     this.#refresh ??= new Latch();
     return this.#refresh.promise;
   }
@@ -196,13 +197,12 @@ export class Reflector<T> {
     const requests = this.#requests;
     switch (action.do) {
       case 'list':
-        return requests.list(action, this.#machine.oldest);
+        return requests.list(action.resourceVersion, action.pageSize);
       case 'check':
         return requests.check(action.resourceVersion);
       case 'stream':
-        return requests.watch(action.resourceVersion, this.#machine.oldest);
       case 'watch':
-        return requests.watch(action.resourceVersion);
+        return requests.watch(action.resourceVersion, action.do === 'stream');
       case 'read':
         this.#resyncIfDue(requests.attempt);
         return requests.read();
@@ -239,13 +239,7 @@ export class Reflector<T> {
       }
     };
     if (!this.#store.room) return guarded();
-    let room: Promise<void>;
-    try {
-      room = Promise.resolve(this.#store.room(attempt.signal));
-    } catch (error) {
-      return this.#storeFailed(error);
-    }
-    return attempt.during(room).then((early) => {
+    return attempt.during(call(() => this.#store.room?.(attempt.signal))).then((early) => {
       const outcome = attempt.interruption ?? early; // it may have come in between
       if (outcome.is === 'interrupted') return outcome.reason;
       return outcome.is === 'error' ? this.#storeFailed(outcome.error) : guarded();

@@ -13,7 +13,7 @@ import type { ListOptions, ListWatcher, ListWatchOptions, ObjectLookup } from '.
 import { checkTotal, preparedList, readAll } from '../pager.ts';
 import { type Outcome, ReflectorAttempt } from './attempt.ts';
 import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toFailure, toSilence, versionIn } from './events.ts';
-import type { MachineAction, MachineInput } from './machine.ts';
+import type { MachineInput } from './machine.ts';
 import type { ReflectorSettings } from './reflector-options.ts';
 
 /** The whole state of a collection. */
@@ -22,13 +22,13 @@ interface WholeState<T> {
   readonly resourceVersion: string;
 }
 
-type ListAction = Extract<MachineAction, { readonly do: 'list' }>;
-
 /** An event that the machine has decided to collect. */
 type WatchedChange<T> = Parameters<InitialState<T>['take']>[0];
 
 /** What a reflector adds to its settings. */
 interface RequestsHost<T> {
+  /** A state may not be older than this version. */
+  readonly oldest: () => string;
   /** Called with each event that is skipped. */
   readonly onBroken: (event: ObjectEvent<T>) => void;
   /** Looks up objects that the store holds as the source delivered them. */
@@ -55,8 +55,6 @@ export class Requests<T> {
   #streamed: InitialState<T> | undefined;
   /** The bytes of what was streamed, as far as the source reports them. */
   #streamedBytes: number = 0;
-  /** What is streamed may not be older than this version. */
-  #oldest: string = '';
   #event: ObjectEvent<T> | undefined;
   /** Whether the watch has delivered nothing but broken events. */
   #empty: boolean = true;
@@ -75,8 +73,7 @@ export class Requests<T> {
     return await attempt.rest();
   }
 
-  /** Lists the collection, which may not be older than `oldest`. */
-  list({ resourceVersion, pageSize }: ListAction, oldest: string): Promise<MachineInput> {
+  list(resourceVersion: string, pageSize: number): Promise<MachineInput> {
     const { labelSelector, fieldSelector, maxObjects, maxTotalListBytes } = this.#settings;
     const { signal } = this.#begin();
     const { prepare } = this.#host;
@@ -84,7 +81,7 @@ export class Requests<T> {
     const match = pageSize > 0 && resourceVersion > '0' && ({ resourceVersionMatch: 'NotOlderThan' } as const);
     const selection = { resourceVersion, ...match, labelSelector, fieldSelector, signal };
     const listing = readAll(this.#source, { selection, pageSize, maxObjects, maxTotalListBytes, prepare });
-    return this.#listed(oldest, listing, (list) => {
+    return this.#listed(listing, (list) => {
       this.#whole = list;
       return list.paged;
     });
@@ -102,11 +99,10 @@ export class Requests<T> {
       signal,
     };
     const listing = preparedList(this.#source, { ...selection, limit: 1 }, undefined);
-    return this.#listed(resourceVersion, listing, () => false);
+    return this.#listed(listing, () => false);
   }
 
   async #listed<L extends { readonly resourceVersion: string }>(
-    oldest: string,
     listing: Promise<L>,
     take: (list: L) => boolean,
   ): Promise<MachineInput> {
@@ -114,13 +110,12 @@ export class Requests<T> {
     if (outcome.is === 'interrupted') return outcome.reason;
     if (outcome.is === 'error') return this.#failed('refused', toFailure(outcome.error));
     this.#contact();
-    const failure = checkList(outcome.value, oldest);
+    const failure = checkList(outcome.value, this.#host.oldest());
     return failure ? this.#failed('refused', failure) : { type: 'listed', paged: take(outcome.value) };
   }
 
-  /** Opens a watch; with `oldest`, one that begins with the state, which may not be older than that. */
-  async watch(resourceVersion: string, oldest?: string): Promise<MachineInput> {
-    const initial = oldest !== undefined;
+  /** Opens a watch; `initial`: one that begins with the state. */
+  async watch(resourceVersion: string, initial: boolean): Promise<MachineInput> {
     const attempt = this.#begin();
     const { labelSelector, fieldSelector, minWatchTimeoutMs, idleTimeoutMs, random } = this.#settings;
     const timeoutSeconds = Math.floor((minWatchTimeoutMs + random() * minWatchTimeoutMs) / 1_000);
@@ -129,7 +124,6 @@ export class Requests<T> {
     if (initial) {
       this.#streamed = new InitialState(this.#settings.keyOf, this.#host.prepare);
       this.#streamedBytes = 0;
-      this.#oldest = oldest;
       // A server that does not know streams may accept one, and never end the initial state.
       attempt.limitSilence(SILENT_STREAM_MS, () => this.#streamed && this.#silent(SILENT_STREAM_MS));
     }
@@ -185,7 +179,7 @@ export class Requests<T> {
     this.#event = event;
     if (shape === 'initialEnd' && this.#streamed) {
       const resourceVersion = versionIn(event);
-      const failure = checkList({ resourceVersion }, this.#oldest);
+      const failure = checkList({ resourceVersion }, this.#host.oldest());
       if (failure) return this.#failed('error', failure);
       this.#whole = { items: this.#streamed.objects, resourceVersion };
     }
