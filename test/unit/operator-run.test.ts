@@ -130,9 +130,9 @@ describe('the leader among operators', () => {
     cut();
     await pass(clock, 20_000);
     expect(two.operator.state.kinds).toMatchObject([{ synced: true }, { absent: true, synced: true }]);
-    let answer = (): void => {};
-    state.kind = () => new Promise((resolve) => (answer = resolve));
-    await pass(clock, 10_000);
+    state.kind = async () => {
+      throw new Error('nobody knows');
+    };
     state.gone = false;
     await maps.create({ metadata: { name: 'a' }, data: { of: 'one' } });
     await orders.create(order('a'));
@@ -140,8 +140,7 @@ describe('the leader among operators', () => {
     await pass(clock, 5_000);
     expect([two.operator.state.leads, seen]).toEqual([true, []]);
     state.kind = async () => {};
-    answer();
-    await pass(clock, 1_000);
+    await pass(clock, 10_000);
     expect(seen).toEqual([{ of: 'one' }]);
     await two.stop();
     expect(clock.pending).toBe(0);
@@ -173,12 +172,13 @@ describe('the leader among operators', () => {
     const { state, cluster } = fickle(all, 'orders');
     const runs: unknown[] = [];
     await orders.create(order('a'));
-    const one = await start({}, election('one', all));
+    const one = await start({}, { ...election('one', all), syncTimeoutMs: 60_000 });
     const two = await start(
       { reconcile: ({ name }) => void runs.push(name) },
       { ...election('two', all), cluster, syncTimeoutMs: 60_000 },
     );
-    await pass(clock, 70_000); // it was in time
+    await pass(clock, 70_000); // both are in time
+    expect(told).toEqual([]);
     state.list = async () => {
       throw refused(403, 'Forbidden', 'not for you');
     };
@@ -193,6 +193,36 @@ describe('the leader among operators', () => {
     await pass(clock, 70_000); // the longest delay
     expect(runs).toEqual(['a']);
     await two.stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('waits for the newest state of its latest leadership, and says so', async () => {
+    const all = world();
+    const { server, start, clock, told } = all;
+    const { state, cluster } = fickle(all, 'orders');
+    const leases = server.resource('leases.coordination.k8s.io/v1').in('default');
+    const { operator, stop } = await start({}, { ...election('one', all), cluster, syncTimeoutMs: 60_000 });
+    const answers: (() => void)[] = [];
+    state.list = () => new Promise((resolve) => answers.push(resolve));
+    for (const _ of ['first', 'second']) {
+      const { metadata, spec } = (await leases.get('shop')) as { metadata: object; spec: object };
+      await leases.update({ metadata, spec: { ...spec, holderIdentity: 'thief', leaseDurationSeconds: 5 } } as never);
+      await pass(clock, 3_000);
+      expect(operator.state.leads).toBe(false);
+      await pass(clock, 9_000);
+      expect(operator.state.leads).toBe(true);
+    }
+    expect(answers).toHaveLength(1);
+    answers[0]?.();
+    await pass(clock, 50_000);
+    expect([answers.length, told]).toEqual([2, []]);
+    await pass(clock, 10_000);
+    expect(told).toEqual(['sync: orders.example.com/v1 is not synced after 60000 ms of leading']);
+    expect(operator.state.controllers).toMatchObject([{ working: false }]);
+    answers[1]?.();
+    await pass(clock, 1_000);
+    expect(operator.state.controllers).toMatchObject([{ working: true }]);
+    await stop();
     expect(clock.pending).toBe(0);
   });
 
