@@ -35,6 +35,7 @@ export interface KindCache {
   readonly indexers: IndexFunctions;
   /** Resolves when the cache is complete; for a leader, when it has all that was written before this instance led. */
   readonly complete: Promise<void>;
+  readonly isComplete: boolean;
   /** From here on, only a state that is asked for after this call is complete. */
   refresh(): void;
 }
@@ -162,6 +163,11 @@ export class KindCaches {
     for (const cache of new Set(this.#caches.values())) cache.refresh();
   }
 
+  /** The kinds that have synced, but not since this leadership began. */
+  get behind(): readonly KindState[] {
+    return this.states.filter(({ kind, synced }) => synced && !this.#caches.get(kind)?.isComplete);
+  }
+
   /** Follows all kinds until the signal aborts. Resolves when nothing is left. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all(Array.from(this.#declared.values(), (each) => this.#follow(each, signal).catch(this.#deps.fail)));
@@ -209,16 +215,23 @@ export class KindCaches {
     });
     let client = followed.client as ResourceClient;
     let complete = informer.synced;
+    let isComplete = true;
     return {
       ...{ text, informer, followed, indexers: new Map() },
       get complete() {
         return complete;
       },
+      get isComplete() {
+        return isComplete;
+      },
       refresh: () => {
         const refreshed = informer.refresh();
-        refreshed.catch(() => {}); // nobody may be waiting
-        // A kind that has been deleted has no objects; the operator need not wait until it comes back.
-        complete = informer.hasSynced && followed.waiting ? informer.synced : refreshed;
+        complete = refreshed;
+        isComplete = false;
+        const done = (): void => {
+          isComplete ||= complete === refreshed;
+        };
+        refreshed.then(done, () => {}); // nobody may be waiting
       },
       // A kind that was deleted may come back with another scope or plural.
       get type() {

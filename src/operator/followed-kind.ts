@@ -4,10 +4,11 @@
  *
  *     not asked for ---> waiting ---> there ---- deleted: lists are 404, and the server says that it has no such kind ----.
  *                         ^   asks again, at most every five seconds                                                      |
- *                         '------------- an empty list: its followers delete what they hold ------------------------------'
+ *                         '------------- empty lists: its followers delete what they hold --------------------------------'
  *
  * Invariants
- * - A list waits while the kind does not exist, so an informer is not synced before it has existed.
+ * - A list waits while the kind does not exist, so an informer is not synced before it has existed. After that, each list asks again
+ *   whether it is there, and is empty if not; its version is none that is older than one that was told before.
  * - A 404 alone empties nothing: the server must also say, twice, some seconds apart, that it has no version of the kind. A
  *   server that only lags or is unavailable, or no longer serves this version, is an error like any other: the informer keeps
  *   its objects, and tries again.
@@ -17,8 +18,9 @@
  */
 import { filter } from '../broadcast/filter.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
-import { type KubernetesObject, namespaceOf } from '../cache/object.ts';
+import { type KubernetesObject, namespaceOf, versionOf } from '../cache/object.ts';
 import { type Prepare, preparedList, takesPrepare } from '../cache/pager.ts';
+import { isOlder } from '../cache/reflector/events.ts';
 import { nameOf, type ResourceClient, type ResourceSource } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
 import { SharedWork } from '../watch/abort.ts';
@@ -67,8 +69,10 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   #finding: SharedWork<Found<T>> | undefined;
   /** Whether the server must be asked, even if everything is known about the kind. */
   #unsure: boolean = false;
-  /** Whether the last list or stream had objects, which the next list must remove if the kind is gone. */
+  /** Whether there has been a list or stream, whose objects a list must remove if the kind is gone. */
   #held: boolean = false;
+  /** The last version that the server has told. */
+  #version: string = '0';
   /** Whether an object of another scope was seen since the server was asked. */
   #strange: boolean = false;
   #waiting: boolean = false;
@@ -112,13 +116,13 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   list(options?: ListOptions): Promise<List<T>>;
   async list(options: ListOptions = {}, prepare?: Prepare<T>): Promise<List<T>> {
     for (;;) {
-      if (this.#held && !this.#found) {
+      const isGone = this.#held && !this.#found;
+      const found = isGone ? await this.#search(options.signal, true) : await this.#find(options.signal);
+      if (!found) {
         // A caller that only checks for a version must not mistake this for the current objects.
         if (options.resourceVersionMatch) throw refused(410, 'Expired', `${this.name} has been deleted`);
-        this.#held = false;
-        return { items: [], resourceVersion: options.resourceVersion || '0' };
+        return { items: [], resourceVersion: options.resourceVersion || this.#version };
       }
-      const found = await this.#find(options.signal);
       try {
         let strange = false;
         // What `prepare` makes of an object need not be one.
@@ -129,6 +133,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
         const list = await preparedList(this.#within(found), options, seen);
         if (!strange) {
           this.#held = true;
+          this.#version = list.resourceVersion;
           return list;
         }
         this.#strange = true;
@@ -149,7 +154,12 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
       const watch = await this.#within(found).watch(options);
       if (options.sendInitialEvents) this.#held = true;
       return filter(watch, (event) => {
-        if (event.type === 'BOOKMARK' || event.type === 'ERROR' || fits(found, event.object)) return event;
+        if (event.type === 'ERROR') return event;
+        if (event.type === 'BOOKMARK' || fits(found, event.object)) {
+          const version = versionOf(event.object);
+          if (isOlder(this.#version, version)) this.#version = version; // those of initial events are older
+          return event;
+        }
         this.#strange = true;
         throw rescoped();
       });
@@ -167,12 +177,12 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
 
   async #find(signal: AbortSignal | undefined): Promise<Found<T>> {
     if (this.#found && !this.#strange) return this.#found;
-    if (!this.#finding?.pending) this.#finding = new SharedWork((own) => this.#search(own));
+    if (!this.#finding?.pending) this.#finding = new SharedWork(async (own) => (await this.#search(own)) as Found<T>);
     return await this.#finding.join(signal);
   }
 
-  /** Asks until the server has it. */
-  async #search(signal: AbortSignal): Promise<Found<T>> {
+  /** Asks until the server has it; `once`: or until it answers, with undefined if it does not have it. */
+  async #search(signal: AbortSignal | undefined, once: boolean = false): Promise<Found<T> | undefined> {
     const { clock = systemClock, random = Math.random } = this.#options;
     const backoff = new Backoff({ minMs: MIN_MS, maxMs: MAX_MS, factor: 2, random, apart: true });
     for (;;) {
@@ -185,13 +195,14 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
         this.#found = asked ? { ...found, asked } : found;
         return this.#found;
       }
+      if (once && this.#error === undefined) return undefined;
       await sleep(backoff.failed({}), { clock, signal });
       // Of a kind that was there, a list shows whether it has gone.
       if (this.#found) return this.#found;
     }
   }
 
-  async #askAgain(signal: AbortSignal): Promise<Found<T> | undefined> {
+  async #askAgain(signal: AbortSignal | undefined): Promise<Found<T> | undefined> {
     const { onError } = this.#options;
     try {
       const found = await this.#ask(signal);
@@ -199,7 +210,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
       this.#error = undefined;
       return found;
     } catch (error) {
-      if (!onError || signal.aborted) throw error;
+      if (!onError || signal?.aborted) throw error;
       this.#error = error;
       onError(error);
       return undefined;

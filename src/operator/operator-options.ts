@@ -222,7 +222,7 @@ export interface OperatorFailure {
    * - `event`: `when` or `keysOf` threw for a change. `when`: it counts; `keysOf`: it leads to no key.
    * - `source`: the server refuses the objects of a kind, or does not answer. The operator asks again. Or an index function
    *   threw.
-   * - `sync`: some kinds have not synced within `syncTimeoutMs`. The operator keeps waiting.
+   * - `sync`: some kinds have not synced within `syncTimeoutMs`, or not again since this instance leads. The operator keeps waiting.
    * - `leader`: a request of the election failed. It is repeated.
    * - `events`: events could not be written.
    */
@@ -293,7 +293,10 @@ export interface OperatorOptions {
    * writes they may have to admit. Default: none.
    */
   readonly webhooks?: Pick<WebhookServer, 'run' | 'ready'> | undefined;
-  /** After how long `onError` gets the kinds that have not synced, in milliseconds; default 120,000. 0: never. */
+  /**
+   * After how long `onError` gets the kinds that have not synced, or that a new leader has not listed again, in milliseconds; default
+   * 120,000. 0: never.
+   */
   readonly syncTimeoutMs?: number | undefined;
   /**
    * How long running reconciles may take to end when the operator stops, in milliseconds; default 30,000. 0: no limit. After
@@ -352,7 +355,7 @@ export interface KindState {
 export interface ControllerState {
   readonly name: string;
   readonly concurrency: number;
-  /** Whether it reconciles: this instance leads, and all its kinds are synced. */
+  /** Whether it reconciles: this instance leads, and all its kinds are synced, for a leader again since it leads. */
   readonly working: boolean;
   /** Keys that wait for a worker. */
   readonly queued: number;

@@ -15,6 +15,7 @@ import { EventRecorder } from './event-recorder.ts';
 import { type HealthServer, OperatorHealth, serveHealth } from './health.ts';
 import { type MetricsView, OperatorMetrics } from './metrics.ts';
 import type {
+  KindState,
   Log,
   OperatorChecks,
   OperatorControllerOptions,
@@ -203,7 +204,9 @@ export class Operator {
     const closing = new AbortController();
     const webhooks = this.#options.webhooks?.run(closing.signal).catch((error: unknown) => this.#fail(error));
     const caches = this.#deps.caches.run(closing.signal);
-    const cancel = this.#limitSync();
+    const { caches: kinds } = this.#deps;
+    const cancel = this.#limitSync(() => kinds.states.filter(({ synced }) => !synced));
+    kinds.synced().then(cancel, cancel);
     await this.#lead().catch((error: unknown) => this.#fail(error));
     cancel();
     for (const controller of this.#controllers) controller.abandon();
@@ -273,6 +276,10 @@ export class Operator {
     }
     const lead = async ({ signal: until }: { readonly signal: AbortSignal }): Promise<void> => {
       this.#deps.caches.refresh();
+      whenAborted(
+        until,
+        this.#limitSync(() => this.#deps.caches.behind, ' of leading'),
+      );
       await this.#work(until);
     };
     await elector.run(lead, { signal, timeoutMs: limitMs }).catch((error: unknown) => {
@@ -310,22 +317,20 @@ export class Operator {
   }
 
   /** Names the kinds that take too long to sync. Returns a function that stops this. */
-  #limitSync(): () => void {
+  #limitSync(toLate: () => readonly KindState[], since: string = ''): () => void {
     const limitMs = this.#options.syncTimeoutMs ?? SYNC_TIMEOUT_MS;
     if (limitMs === 0) return () => {};
-    const { caches } = this.#deps;
-    const cancel = upkeepClock(this.#clock).schedule(limitMs, () => {
-      const late = caches.states.filter(({ synced }) => !synced);
+    return upkeepClock(this.#clock).schedule(limitMs, () => {
+      const late = toLate();
+      if (late.length === 0) return;
       const names = late.map(({ kind, absent, error }) => {
         const why = absent ? 'the server does not have it' : error === undefined ? '' : whyOf(error);
         return kind + (why && ` (${why})`);
       });
       const cause = late.find(({ error }) => error !== undefined)?.error;
-      const what = `${listed(names)} ${names.length === 1 ? 'is' : 'are'} not synced after ${limitMs} ms`;
+      const what = `${listed(names)} ${names.length === 1 ? 'is' : 'are'} not synced after ${limitMs} ms${since}`;
       this.#tell(new WatchError('TIMEOUT', what, { limit: limitMs, cause }), { during: 'sync' });
     });
-    caches.synced().then(cancel, cancel);
-    return cancel;
   }
 
   #tell(error: unknown, failure: OperatorFailure): void {

@@ -32,7 +32,7 @@ export function whenAborted(signal: AbortSignal | undefined, callback: (reason: 
 }
 
 /** Settles like the promise, but rejects with the signal's reason as soon as the signal aborts. */
-export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
     const leave = whenAborted(signal, reject);
     promise.then(resolve, reject).then(leave, leave);
@@ -122,7 +122,7 @@ export class SharedWork<T> {
     signal?.throwIfAborted();
     this.#waiting++;
     try {
-      return await (signal === undefined ? this.#result : untilAborted(this.#result, signal));
+      return await untilAborted(this.#result, signal);
     } finally {
       if (--this.#waiting === 0 && !this.#settled) this.#abort.abort(signal?.reason);
     }

@@ -177,7 +177,11 @@ export interface LeadOptions {
  * Lets only one of several programs do the work, the leader.
  *
  *     const elector = new LeaderElector({ leases: cluster.resource('leases.coordination.k8s.io/v1').in('default'), name: 'orders' });
- *     await elector.run(({ signal }) => new Controller({ informers, reconcile }).run(signal), { signal });
+ *     const lead = async ({ signal }) => {
+ *       await Promise.all(informers.map((informer) => informer.refresh({ signal }))); // what the leader before wrote
+ *       await new Controller({ informers, reconcile }).run(signal);
+ *     };
+ *     await elector.run(lead, { signal });
  *
  * This holds as long as nobody else writes or deletes the lease, no two programs have the same identity, and the speeds of their
  * clocks differ by less than a factor of `leaseDurationMs / renewDeadlineMs`. The clocks need not show the same time. A program

@@ -1,6 +1,7 @@
 // A reflector against a server that fails in every way at any time. When the faults stop, the store is what the server has (P10.1), no
-// version that it has reached went back (P10.2), and it has asked for none that it was not told (P10.3: `source.wrong`). A refresh gives
-// the store at least what the server had at the call (P10.5). That requests are bounded while everything fails (P10.4) is in
+// version that it has reached went back (P10.2), and it has asked for none that it was not told (P10.3: `source.wrong`). A refresh, even
+// one from within a callback, asks for the newest state at once, and gives the store at least what the server had at the call (P10.5).
+// That requests are bounded while everything fails (P10.4) is in
 // unit/reflector-list.test.ts.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -19,7 +20,9 @@ const times = fc.integer({ min: 1, max: 3 });
 
 type Command =
   | { readonly do: 'add' | 'delete'; readonly name: string }
-  | { readonly do: 'bookmark' | 'cut' | 'expire' | 'hold' | 'release' | 'mute' | 'storeFails' | 'room' | 'settle' | 'refresh' }
+  | { readonly do: 'bookmark' | 'cut' | 'expire' | 'hold' | 'release' | 'mute' | 'storeFails' | 'room' | 'settle' }
+  | { readonly do: 'late' | 'refreshNow' | 'refreshInside' }
+  | { readonly do: 'refresh'; readonly ticks: number }
   | { readonly do: 'error'; readonly code: number }
   | { readonly do: 'failList' | 'failWatch'; readonly code: number; readonly times: number }
   | { readonly do: 'unreachable' | 'shortEnds'; readonly times: number }
@@ -33,9 +36,11 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 5,
     arbitrary: fc.record({
-      do: fc.constantFrom('bookmark' as const, 'cut', 'expire', 'hold', 'release', 'mute', 'storeFails', 'room', 'refresh'),
+      do: fc.constantFrom('bookmark' as const, 'cut', 'expire', 'hold', 'release', 'mute', 'storeFails', 'room', 'late'),
     }),
   },
+  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('refreshNow' as const, 'refreshInside' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('refresh' as const), ticks: fc.nat(9) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('error' as const), code }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('failList' as const, 'failWatch' as const), code, times }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('unreachable' as const, 'shortEnds' as const), times }) },
@@ -60,6 +65,7 @@ class ModelStore implements ReflectorStore<Thing> {
   fails: boolean = false;
   stopped: boolean = false;
   calls: number = 0;
+  onCall: () => void = () => {};
   #full: Promise<void> | undefined;
   #free: () => void = () => {};
   add({ ...object }: Thing): void {
@@ -102,6 +108,7 @@ class ModelStore implements ReflectorStore<Thing> {
   }
   #call(version: string = ''): void {
     this.calls++;
+    this.onCall();
     expect(this.stopped).toBe(false);
     if (this.fails) {
       this.fails = false;
@@ -123,13 +130,24 @@ class World {
   /** What became of each refresh: how many versions its store was behind the source's at the call, or its error. */
   readonly refreshes: (number | unknown)[] = [];
   asked: number = 0;
+  /** Whether the next callback asks for a refresh. */
+  armed: boolean = false;
   muted: boolean = false;
   #value: number = 0;
   #release: () => void = () => {};
+  #deliver: () => void = () => {};
 
   constructor(options: ReflectorOptions<Thing>) {
-    const { clock } = this;
-    this.reflector = new Reflector(this.source, this.store, { ...options, clock, onStateChange: () => this.look() });
+    const { clock, store } = this;
+    const fire = (): void => {
+      if (this.armed) this.refresh();
+    };
+    store.onCall = fire;
+    const onStateChange = (): void => {
+      this.look();
+      fire();
+    };
+    this.reflector = new Reflector(this.source, store, { ...options, clock, onStateChange, onError: fire });
     this.running = this.reflector.run(this.abort.signal);
   }
 
@@ -159,7 +177,20 @@ class World {
         store.fails = true;
       },
       room: () => store.toggle(),
-      refresh: () => this.refresh(),
+      late: () => {
+        this.#deliver();
+        source.late = new Promise((resolve) => {
+          this.#deliver = resolve;
+        });
+      },
+      refresh: async (one: { ticks: number }) => {
+        for (let i = 0; i < one.ticks; i++) await undefined;
+        this.refresh();
+      },
+      refreshNow: () => this.refreshNow(),
+      refreshInside: () => {
+        this.armed = true;
+      },
       settle,
       error: (one: { code: number }) => fake.sendError(toStatus({ code: one.code, reason: 'InternalError', message: '' })),
       failList: (one: { code: number; times: number }) => fake.failList(FakeListWatcher.refusal(one.code, 'No'), one.times),
@@ -181,6 +212,7 @@ class World {
   }
 
   refresh(): void {
+    this.armed = false;
     this.asked++;
     const version = Number(this.source.fake.resourceVersion);
     this.reflector.refresh().then(
@@ -189,9 +221,22 @@ class World {
     );
   }
 
+  /** The newest state is asked for at once, unless it is being asked for; or after that, so that nobody can hold it up. */
+  async refreshNow(): Promise<void> {
+    const { asked } = this.source;
+    const known = asked.length;
+    const isFree = this.asked === this.refreshes.length || this.reflector.state.phase === 'waiting';
+    this.refresh();
+    await settle();
+    if (isFree) expect(asked.slice(known)).toContainEqual(expect.stringMatching(/^(list|stream) ( |$)/));
+  }
+
   /** All faults stop. */
   mend(): void {
     const { fake } = this.source;
+    this.armed = false;
+    this.source.late = undefined;
+    this.#deliver();
     this.#release();
     fake.failList();
     fake.failWatch();

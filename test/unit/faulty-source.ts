@@ -26,6 +26,8 @@ export class FaultySource implements ListWatcher<Thing> {
   shortEnds: number = 0;
   /** Requests that fail as a network does. */
   unreachable: number = 0;
+  /** What its answers wait for: they show what it had before. */
+  late: Promise<void> | undefined;
   ends: number = 0;
   opened: number = 0;
   readonly #told: Set<string> = new Set(['', '0']);
@@ -43,6 +45,7 @@ export class FaultySource implements ListWatcher<Thing> {
   async list(options: ListOptions = {}): Promise<List<Thing>> {
     this.#ask(`list ${options.resourceVersion ?? ''} ${options.limit ?? 0}`, options.resourceVersion);
     const list = await this.fake.list(options);
+    await this.late;
     this.#told.add(list.resourceVersion);
     return list;
   }
@@ -52,6 +55,7 @@ export class FaultySource implements ListWatcher<Thing> {
     this.#ask(`${sendInitialEvents ? 'stream' : 'watch'} ${options.resourceVersion ?? ''}`, options.resourceVersion);
     if (sendInitialEvents && this.streaming === 'refused') throw FakeListWatcher.refusal(422, 'Invalid');
     const watch = await this.fake.watch(this.streaming === 'ignored' ? plain : options);
+    await this.late;
     this.opened++;
     if (this.shortEnds > 0) {
       this.shortEnds--;

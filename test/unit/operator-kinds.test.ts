@@ -75,6 +75,7 @@ function flaky() {
     namespace: undefined as string | undefined,
     onPage: (): unknown => undefined,
     cut: (): void => {},
+    send: (_: ObjectEvent<KubernetesObject>): void => {},
   };
   const object = (name: string): KubernetesObject => ({
     metadata: { name, namespace: state.namespace, uid: name, resourceVersion: '5' },
@@ -99,6 +100,7 @@ function flaky() {
       if (state.expired) throw refused(410, 'Expired', 'too old');
       const changes = new Broadcaster<ObjectEvent<KubernetesObject>>();
       state.cut = () => changes.shutdown();
+      state.send = (event) => void changes.tryPublish(event);
       return changes.watch({ signal });
     },
   };
@@ -278,6 +280,30 @@ describe('a kind that is deleted', () => {
     expect(informer.hasSynced).toBe(true);
   });
 
+  it('is still gone for a follower that could not use that answer, at a version that does not go back', async () => {
+    const { clock, source, state } = flaky();
+    const followed = new FollowedKind(source, 'widgets.example.com/v1', { clock, random: () => 0 });
+    await followed.list();
+    const watch = await followed.watch({ resourceVersion: '5' });
+    for (const resourceVersion of ['6', '3']) {
+      state.send({ type: 'ADDED', object: { metadata: { name: 'b', resourceVersion } } });
+      await watch.next();
+    }
+    watch.stop();
+    Object.assign(state, { lists: false, knows: false });
+    for (const resourceVersion of ['7', '', '']) {
+      const list = fate(followed.list({ resourceVersion }));
+      await clock.advanceAsync(5_000);
+      expect(list.value).toEqual({ items: [], resourceVersion: resourceVersion || '6' });
+    }
+    const check = fate(followed.list({ resourceVersion: '5', resourceVersionMatch: 'NotOlderThan', limit: 1 }));
+    await clock.advanceAsync(5_000);
+    expect(check.error).toMatchObject({ status: { code: 410 } });
+    Object.assign(state, { lists: true, knows: true });
+    expect((await followed.list()).items).toHaveLength(1);
+    expect(clock.pending).toBe(0);
+  });
+
   it('is asked about twice, seconds apart: one of several servers may not know it', async () => {
     const { clock, source, state } = flaky();
     const said: string[] = [];
@@ -364,7 +390,7 @@ describe('a kind that is deleted', () => {
     Object.assign(state, { namespace: undefined, onPage: gone });
     const list = fate(followed.list());
     await clock.advanceAsync(10_000);
-    expect(list.value).toEqual({ items: [], resourceVersion: '0' });
+    expect(list.value).toEqual({ items: [], resourceVersion: '5' });
     expect([followed.waiting, followed.client]).toEqual([true, undefined]);
   });
 

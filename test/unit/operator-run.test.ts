@@ -4,7 +4,8 @@ import { describe, expect, it, vi } from 'vitest';
 import { Operator, type OperatorOptions, type ReconcileRequest, type ResourceSource } from '../../src/operator/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
-import { FakeWatcher } from '../../src/testing/index.ts';
+import { type FakeClock, FakeWatcher } from '../../src/testing/index.ts';
+import { invalid } from '../../src/watch/errors.ts';
 import type { Order } from './apiserver-rig.ts';
 import { CONFIG_MAP, ORDER, order, settle, started, world } from './operator-rig.ts';
 import { fate, thrown } from './support.ts';
@@ -72,6 +73,156 @@ describe('the leader among operators', () => {
     await settle();
     expect(runs.filter((run) => run.startsWith('two'))).toEqual([`two a ${uids[1]}`]);
     await two.stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  /** What a kind of the cluster does, for one of its operators: it may be gone, refused or not be answered for. */
+  const fickle = (all: ReturnType<typeof world>, type: string) => {
+    const state = { gone: false, list: undefined as (() => Promise<void>) | undefined, kind: async (): Promise<void> => {} };
+    const watches = new Set<() => void>();
+    const cut = (): void => {
+      for (const stop of watches) stop();
+    };
+    const known = async (...of: Parameters<ResourceSource['kind']>): Promise<never> => {
+      const client = await all.cluster.kind(...of);
+      if (client.type.plural !== type) return client as never;
+      const [list, watch] = [client.list.bind(client), client.watch.bind(client)];
+      const served = async (): Promise<void> => {
+        if (state.gone) throw refused(404, 'NotFound', 'the server could not find the requested resource');
+        await state.list?.();
+      };
+      return Object.assign(client, {
+        list: async (options: object) => served().then(() => list(options)),
+        watch: async (options: object) => {
+          await served();
+          const opened = await watch(options);
+          watches.add(() => opened.stop());
+          return opened;
+        },
+      }) as never;
+    };
+    const kind: ResourceSource['kind'] = async (...of) => {
+      const named = await known(...of);
+      if ((named as { type: { plural: string } }).type.plural !== type) return named;
+      await state.kind();
+      if (state.gone) throw invalid('resource', type, 'one that the server has');
+      return named;
+    };
+    return { state, cut, cluster: { ...all.cluster, kind } };
+  };
+  const pass = async (clock: FakeClock, ms: number): Promise<void> => {
+    for (let spent = 0; spent < ms; spent += 100) await clock.advanceAsync(100);
+    await settle();
+  };
+
+  it('does not count a kind as gone that has come back since it asked', async () => {
+    const all = world();
+    const { maps, orders, start, clock } = all;
+    const seen: unknown[] = [];
+    const { state, cut, cluster } = fickle(all, 'configmaps');
+    const one = await start({}, election('one', all));
+    const two = await start(
+      { owns: [CONFIG_MAP], reconcile: ({ get }) => void seen.push(get(CONFIG_MAP, 'default/a')?.data) },
+      { ...election('two', all), cluster },
+    );
+    state.gone = true;
+    await pass(clock, 2_000); // a watch that ends sooner is a failure of its own
+    cut();
+    await pass(clock, 20_000);
+    expect(two.operator.state.kinds).toMatchObject([{ synced: true }, { absent: true, synced: true }]);
+    state.kind = async () => {
+      throw new Error('nobody knows');
+    };
+    state.gone = false;
+    await maps.create({ metadata: { name: 'a' }, data: { of: 'one' } });
+    await orders.create(order('a'));
+    await one.stop();
+    await pass(clock, 5_000);
+    expect([two.operator.state.leads, seen]).toEqual([true, []]);
+    state.kind = async () => {};
+    await pass(clock, 10_000);
+    expect(seen).toEqual([{ of: 'one' }]);
+    await two.stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('begins without a kind that is gone, and without its objects', async () => {
+    const all = world();
+    const { maps, orders, start, clock } = all;
+    const seen: unknown[] = [];
+    const { state, cluster } = fickle(all, 'configmaps');
+    await maps.create({ metadata: { name: 'a' }, data: { of: 'one' } });
+    await orders.create(order('a'));
+    const one = await start({}, election('one', all));
+    const two = await start(
+      { owns: [CONFIG_MAP], reconcile: ({ get }) => void seen.push(get(CONFIG_MAP, 'default/a')) },
+      { ...election('two', all), cluster },
+    );
+    state.gone = true; // and its watch has not heard of that
+    await one.stop();
+    await pass(clock, 10_000);
+    expect(seen).toEqual([undefined]);
+    await two.stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('says which kinds it has waited for too long since it began to lead', async () => {
+    const all = world();
+    const { orders, start, clock, told } = all;
+    const { state, cluster } = fickle(all, 'orders');
+    const runs: unknown[] = [];
+    await orders.create(order('a'));
+    const one = await start({}, { ...election('one', all), syncTimeoutMs: 60_000 });
+    const two = await start(
+      { reconcile: ({ name }) => void runs.push(name) },
+      { ...election('two', all), cluster, syncTimeoutMs: 60_000 },
+    );
+    await pass(clock, 70_000); // both are in time
+    expect(told).toEqual([]);
+    state.list = async () => {
+      throw refused(403, 'Forbidden', 'not for you');
+    };
+    await one.stop();
+    await pass(clock, 59_000);
+    expect([two.operator.state.leads, runs, told.filter((text) => text.startsWith('sync'))]).toEqual([true, [], []]);
+    expect(told).toContain('source orders.example.com/v1: 403 Forbidden: not for you');
+    await pass(clock, 5_000);
+    const late = 'sync: orders.example.com/v1 (403 Forbidden: not for you) is not synced after 60000 ms of leading';
+    expect(told.filter((text) => text.startsWith('sync'))).toEqual([late]);
+    state.list = undefined;
+    await pass(clock, 70_000); // the longest delay
+    expect(runs).toEqual(['a']);
+    await two.stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('waits for the newest state of its latest leadership, and says so', async () => {
+    const all = world();
+    const { server, start, clock, told } = all;
+    const { state, cluster } = fickle(all, 'orders');
+    const leases = server.resource('leases.coordination.k8s.io/v1').in('default');
+    const { operator, stop } = await start({}, { ...election('one', all), cluster, syncTimeoutMs: 60_000 });
+    const answers: (() => void)[] = [];
+    state.list = () => new Promise((resolve) => answers.push(resolve));
+    for (const _ of ['first', 'second']) {
+      const { metadata, spec } = (await leases.get('shop')) as { metadata: object; spec: object };
+      await leases.update({ metadata, spec: { ...spec, holderIdentity: 'thief', leaseDurationSeconds: 5 } } as never);
+      await pass(clock, 3_000);
+      expect(operator.state.leads).toBe(false);
+      await pass(clock, 9_000);
+      expect(operator.state.leads).toBe(true);
+    }
+    expect(answers).toHaveLength(1);
+    answers[0]?.();
+    await pass(clock, 50_000);
+    expect([answers.length, told]).toEqual([2, []]);
+    await pass(clock, 10_000);
+    expect(told).toEqual(['sync: orders.example.com/v1 is not synced after 60000 ms of leading']);
+    expect(operator.state.controllers).toMatchObject([{ working: false }]);
+    answers[1]?.();
+    await pass(clock, 1_000);
+    expect(operator.state.controllers).toMatchObject([{ working: true }]);
+    await stop();
     expect(clock.pending).toBe(0);
   });
 

@@ -238,6 +238,16 @@ test.each(['streaming', 'listing', 'watching', 'checking', 'waiting'] as const)(
   },
 );
 
+test('that the newest state comes in pages does not mean that the source has no cache', () => {
+  const machine = new ReflectorMachine({ ...settings, streamingList: false });
+  machine.take(INPUTS.start, 0);
+  machine.take(INPUTS.refresh, 0);
+  machine.take({ type: 'listed', paged: true }, 0);
+  machine.take(INPUTS.replaced, 0);
+  machine.take({ type: 'refused', ...failed('other') }, 0);
+  expect(machine.take(INPUTS.due, 0).action).toEqual({ do: 'list', resourceVersion: '7', pageSize: 0 });
+});
+
 describe('delays', () => {
   /** The delays after failures at these times. */
   const delays = (times: readonly number[], hintMs?: number): (number | undefined)[] => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Informer } from '../../src/cache/index.ts';
 import { FakeListWatcher } from '../../src/testing/index.ts';
 import { settle, type Thing, thing } from './faulty-source.ts';
-import { CLEAN, list, type Pod, Rig, refusal, ScriptedSource } from './reflector-rig.ts';
+import { bookmark, CLEAN, change, list, type Pod, Rig, refusal, ScriptedSource, ScriptedWatch } from './reflector-rig.ts';
 import { fate } from './support.ts';
 
 describe('a refresh', () => {
@@ -70,6 +70,26 @@ describe('a refresh', () => {
     expect(await rig.stop()).toEqual(CLEAN);
   });
 
+  test.each([true, false])(
+    'P10.2: takes no state older than the one it has, unless the source insists; streams: %s',
+    async (streamingList) => {
+      const rig = new Rig({ streamingList });
+      const streamed = (version: string) => () => new ScriptedWatch([change('ADDED', 'a', version), bookmark(version, 'true')]);
+      rig.source.toList = [list('9', 'a'), list('8', 'behind'), list('5', 'restored')];
+      if (streamingList) rig.source.toWatch = [streamed('9'), streamed('8'), streamed('5')];
+      await rig.start();
+      const refreshed = fate(rig.reflector.refresh());
+      await settle();
+      expect([refreshed.state, rig.store.notes.map((note) => note.slice(0, 9))]).toEqual([
+        'resolved',
+        ['replace 9', 'replace 5'],
+      ]);
+      expect(rig.failures).toMatchObject([{ kind: 'expired', error: { code: 'INVALID_FRAME' }, delayMs: undefined }]);
+      expect((streamingList ? rig.source.watched : rig.source.listed).slice(1, 3)).toEqual(['', '']);
+      expect(await rig.stop()).toEqual(CLEAN);
+    },
+  );
+
   test('that is asked for during another one shares the next one, so nobody can hold it up', async () => {
     const rig = new Rig();
     await rig.start();
@@ -87,6 +107,35 @@ describe('a refresh', () => {
       ['0', '', ''],
       ['replace 1 ', 'replace 2 ', 'replace 3 '],
     ]);
+    expect(await rig.stop()).toEqual(CLEAN);
+  });
+
+  test('does not wait for the end of a delay either, if an earlier one has failed', async () => {
+    const rig = new Rig();
+    await rig.start();
+    rig.source.toList = [refusal(503), refusal(503), list('5')];
+    const first = fate(rig.reflector.refresh());
+    await settle();
+    const second = fate(rig.reflector.refresh());
+    await settle();
+    expect([first.state, second.state, rig.source.listed]).toEqual(['pending', 'pending', ['0', '', '']]);
+    const third = fate(rig.reflector.refresh());
+    await settle();
+    expect([first, second, third].map(({ state }) => state)).toEqual(['resolved', 'resolved', 'resolved']);
+    expect(rig.source.listed).toEqual(['0', '', '', '']);
+    expect(await rig.stop()).toEqual(CLEAN);
+  });
+
+  test('in onError waits for the next attempt, so it cannot ask without end', async () => {
+    const refreshed: ReturnType<typeof fate>[] = [];
+    const rig: Rig = new Rig({ onError: () => void refreshed.push(fate(rig.reflector.refresh())) });
+    await rig.start();
+    rig.source.toList = [refusal(503), refusal(503), refusal(503), list('5')];
+    refreshed.push(fate(rig.reflector.refresh()));
+    for (let i = 0; i < 7; i++) await rig.pass(0);
+    expect(rig.source.listed).toEqual(['0', '']);
+    for (let i = 0; i < 10; i++) await rig.pass(1_000);
+    expect([rig.source.listed.length, refreshed.map(({ state }) => state)]).toEqual([5, Array(4).fill('resolved')]);
     expect(await rig.stop()).toEqual(CLEAN);
   });
 
@@ -156,6 +205,21 @@ describe('the refresh of an informer', () => {
     for (const error of [refreshed.error, await informer.refresh().catch((late: unknown) => late)]) {
       expect(error).toMatchObject({ code: 'CLOSED', message: 'the informer has stopped' });
     }
+  });
+
+  test('rejects with what has ended the informer', async () => {
+    const oops = new Error('onError is broken');
+    const source = new ScriptedSource();
+    const onError = (): void => {
+      throw oops;
+    };
+    const informer = new Informer<Pod>(source, { streamingList: false, onError });
+    const running = fate(informer.run());
+    await settle();
+    source.toList = [refusal(503)];
+    const refreshed = fate(informer.refresh());
+    await settle();
+    expect([running.error, refreshed.error, await informer.refresh().catch((late: unknown) => late)]).toEqual([oops, oops, oops]);
   });
 
   test('refuses options that it does not have', async () => {

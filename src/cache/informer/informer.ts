@@ -1,7 +1,7 @@
 import { filter } from '../../broadcast/filter.ts';
 import { Latch, untilAborted, whenAborted } from '../../watch/abort.ts';
 import { type Clock, listed, systemClock, within } from '../../watch/clock.ts';
-import { callable, checkOptions, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, oneOf, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import { Timetable } from '../../watch/timetable.ts';
@@ -81,7 +81,6 @@ export class Informer<T, Name extends string = string> {
   constructor(source: ListWatcher<T>, options: InformerOptions<T, Name> = {}) {
     checkOptions(options, [...RETRY_NAMES, ...REFLECTOR_NAMES, 'indexers', 'transform', 'compareVersions']);
     const { resyncMs = 0, indexers, transform, keyOf, compareVersions: compare = compareVersions, onError, ...others } = options;
-    requireMethod('source', requireMethod('source', source, 'list', 'a ListWatcher'), 'watch', 'a ListWatcher');
     this.#clock = others.clock ?? systemClock;
     this.#resyncs = new Timetable(this.#clock, (registration) => this.#resync(registration));
     this.#onError = callable('onError', onError);
@@ -153,8 +152,9 @@ export class Informer<T, Name extends string = string> {
     this.#reflecting = this.#reflector.run(this.#stopping.signal);
     await this.#reflecting.catch((error: unknown) => this.#fail(error));
     leave();
-    if (this.#failure) await this.stop(options).catch(() => {});
-    else await this.stop(options);
+    await this.stop(options).catch((error: unknown) => {
+      if (!this.#failure) throw error;
+    });
     if (this.#failure) throw this.#failure.error;
   }
 
@@ -191,7 +191,8 @@ export class Informer<T, Name extends string = string> {
    * asked for after this call, so nothing that others had written before it is missing. Handlers get what has changed, as always.
    * A leader calls it before it works: its predecessor may have written more than this informer has heard of.
    *
-   * Failures are reported and retried as usual. It costs a list of all objects; calls during a refresh share the next one.
+   * Failures are reported and retried as usual. It costs a list of all objects; calls during that list share the next one. Before `run`,
+   * it waits for the first state.
    *
    * @throws {WatchError} (rejects) CLOSED if the informer stops before that; INVALID_ARGUMENT for an invalid option; the reason of
    * `signal`.
@@ -199,8 +200,7 @@ export class Informer<T, Name extends string = string> {
   async refresh(options: RefreshOptions = {}): Promise<void> {
     const { signal } = checkOptions(options, ['signal']);
     signal?.throwIfAborted();
-    const refreshed = untilAborted(this.#reflector.refresh(), this.#stopping.signal);
-    await (signal ? untilAborted(refreshed, signal) : refreshed);
+    await untilAborted(untilAborted(this.#reflector.refresh(), this.#stopping.signal), signal);
   }
 
   /**

@@ -140,8 +140,8 @@ export class ReflectorAttempt<T, I> {
   }
 }
 
-/** Async, so that what a source throws also becomes a rejection. */
-async function call<V>(code: () => Promise<V>): Promise<V> {
+/** Async, so that what a source or a store throws also becomes a rejection. */
+export async function call<V>(code: () => V | Promise<V>): Promise<V> {
   return await code();
 }
 

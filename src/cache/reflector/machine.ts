@@ -19,8 +19,8 @@
  *   everything up to it. No request names another one, except `0` (any state) and the empty one (the newest).
  * - A store sees a whole state at once, or one change after the other. It sees nothing of a list that failed.
  * - Between two requests is a delay with jitter, which grows with each failure. A refresh does not wait. There are four more
- *   exceptions, each of which happens once in a row: a list instead of a stream, a list without a version after a 410, a list after the 410 of a watch, and a watch
- *   after the question whether the source has reached its version.
+ *   exceptions, each of which happens once in a row: a list instead of a stream, a list without a version after a 410, a list
+ *   after the 410 of a watch, and a watch after the question whether the source has reached its version.
  * - `stopped` is final.
  */
 import { Backoff } from '../../watch/backoff.ts';
@@ -131,6 +131,11 @@ export class ReflectorMachine {
     return this.#memory.version;
   }
 
+  /** A state may not be older than this. */
+  get oldest(): string {
+    return this.#memory.unavailable ? '' : this.#memory.version;
+  }
+
   /** Failures since the source was last well for long enough. */
   get failures(): number {
     return this.#memory.backoff.failures;
@@ -171,7 +176,9 @@ interface Memory {
   readonly backoff: Backoff;
   /** The last version that the store has; empty before the first. */
   version: string;
-  /** That version will not do, for example because the source cannot serve it: the next list asks for the newest state. */
+  /** The next list asks for the newest state. */
+  anew: boolean;
+  /** The source cannot serve that version, so the newest state may be older. */
   unavailable: boolean;
   /** Whether the source may have been restored from a copy, to an older version, since it has last answered. */
   unsure: boolean;
@@ -203,6 +210,7 @@ function newMemory(settings: MachineSettings): Memory {
     backoff: new Backoff({ ...settings, apart: true }),
     version: '',
     unavailable: false,
+    anew: false,
     unsure: false,
     paged: false,
     streams: settings.streamingList,
@@ -216,13 +224,13 @@ function newMemory(settings: MachineSettings): Memory {
 /** Learns the state of the collection. */
 function begin(memory: Memory): MachineStep {
   if (!memory.streams) return list(memory);
-  const resourceVersion = memory.unavailable ? '' : memory.version;
+  const resourceVersion = memory.anew ? '' : memory.version;
   return { state: 'streaming', action: { do: 'stream', resourceVersion } };
 }
 
 /** Learns the newest state of the collection, even if nothing was wrong with the one before. */
 function refresh(memory: Memory): MachineStep {
-  memory.unavailable = true;
+  memory.anew = true;
   return begin(memory);
 }
 
@@ -232,8 +240,8 @@ function refresh(memory: Memory): MachineStep {
  * answer.
  */
 function list(memory: Memory): MachineStep {
-  const { version, unavailable, paged, settings } = memory;
-  const resourceVersion = unavailable ? '' : version || (settings.consistentList ? '' : '0');
+  const { version, anew, paged, settings } = memory;
+  const resourceVersion = anew ? '' : version || (settings.consistentList ? '' : '0');
   const cached = !paged && resourceVersion !== '' && resourceVersion !== '0';
   return {
     state: 'listing',
@@ -243,15 +251,15 @@ function list(memory: Memory): MachineStep {
 
 function listed(memory: Memory, { paged }: Extract<MachineInput, { type: 'listed' }>, nowMs: number): MachineStep {
   well(memory, nowMs);
-  const { unavailable, version, settings } = memory;
-  if (paged && !unavailable && version === '' && !settings.consistentList) memory.paged = true;
+  const { anew, version, settings } = memory;
+  if (paged && !anew && version === '' && !settings.consistentList) memory.paged = true;
   return { state: 'listing', action: { do: 'replace' } };
 }
 
 /** The store has a whole state of the collection. */
 function replaced(memory: Memory, resourceVersion: string): void {
   memory.version = resourceVersion;
-  memory.unavailable = memory.unsure = false;
+  memory.unavailable = memory.anew = memory.unsure = false;
   memory.broken = 0;
 }
 
@@ -301,7 +309,7 @@ function relist(memory: Memory, failed: Failed, nowMs: number): MachineStep {
 
 /** The version is of no use. The first time, a state not older than it is enough; the second time, only the newest one is. */
 function restart(memory: Memory, failed: Failed, nowMs: number): MachineStep {
-  if (memory.backoff.expired) memory.unavailable = true;
+  if (memory.backoff.expired) memory.unavailable = memory.anew = true;
   return relist(memory, failed, nowMs);
 }
 
@@ -313,7 +321,7 @@ function renew(memory: Memory, ranMs: number): MachineStep {
 /** A list has failed. */
 function listFailed(memory: Memory, failed: Failed, nowMs: number): MachineStep {
   if (failed.kind !== 'expired' || memory.unavailable) return relist(memory, failed, nowMs);
-  memory.unavailable = true;
+  memory.unavailable = memory.anew = true;
   return list(memory);
 }
 
@@ -322,7 +330,7 @@ function streamFailed(memory: Memory, failed: Failed, nowMs: number): MachineSte
   if (failed.kind === 'throttled') return relist(memory, failed, nowMs);
   if (failed.kind === 'expired') {
     if (memory.unavailable) return relist(memory, failed, nowMs);
-    memory.unavailable = true;
+    memory.unavailable = memory.anew = true;
     return begin(memory);
   }
   // An error from the source itself may mean that it does not stream.
@@ -359,7 +367,7 @@ function delivered(memory: Memory, { resourceVersion }: { readonly resourceVersi
   if (!isOlder(resourceVersion, version)) return { state: 'watching', action: { do: 'apply' } };
   const text = `the watch went back to version ${resourceVersion} after ${version}: the source may have been restored from a copy`;
   const failure: SourceFailure = { kind: 'expired', error: new WatchError('INVALID_FRAME', text) };
-  memory.unavailable = true;
+  memory.unavailable = memory.anew = true;
   return { ...relist(memory, { ...failure, ranMs: 0 }, nowMs), failure };
 }
 

@@ -199,6 +199,10 @@ export interface ReflectorSettings<T> extends CheckedRetry, MachineSettings {
   readonly onStateChange: ReflectorOptions<T>['onStateChange'];
 }
 
+type WholeName =
+  | ('resetMs' | 'maxObjects' | 'maxTotalListBytes')
+  | ('minWatchTimeoutMs' | 'idleTimeoutMs' | 'internalErrorRetryMs' | 'resyncMs');
+
 /** Checks the options of a reflector, and adds the defaults. */
 export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T> {
   checkOptions(options, [...RETRY_NAMES, ...REFLECTOR_NAMES, 'shouldResync']);
@@ -207,19 +211,21 @@ export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T
   for (const [name, value] of Object.entries({ streamingList, consistentList })) {
     if (typeof value !== 'boolean') throw invalid(name, value, 'true or false');
   }
+  const whole = (name: WholeName, otherwise: number, least?: number): number =>
+    wholeNumber(name, options[name] ?? otherwise, least);
   return {
     ...checkRetry(options, 800),
-    resetMs: wholeNumber('resetMs', options.resetMs ?? 120_000),
+    resetMs: whole('resetMs', 120_000),
     labelSelector: labelSelector && checkText('labelSelector', labelSelector),
     fieldSelector: fieldSelector && checkText('fieldSelector', fieldSelector),
     ...{ streamingList, consistentList },
     pageSize: pageSize === undefined ? undefined : wholeNumber('pageSize', pageSize),
-    maxObjects: wholeNumber('maxObjects', options.maxObjects ?? 1_000_000, 1),
-    maxTotalListBytes: wholeNumber('maxTotalListBytes', options.maxTotalListBytes ?? MAX_TOTAL_LIST_BYTES, 1),
-    minWatchTimeoutMs: wholeNumber('minWatchTimeoutMs', options.minWatchTimeoutMs ?? 300_000, 1_000),
-    idleTimeoutMs: wholeNumber('idleTimeoutMs', options.idleTimeoutMs ?? 0),
-    internalErrorRetryMs: wholeNumber('internalErrorRetryMs', options.internalErrorRetryMs ?? 0),
-    resyncMs: wholeNumber('resyncMs', options.resyncMs ?? 0),
+    maxObjects: whole('maxObjects', 1_000_000, 1),
+    maxTotalListBytes: whole('maxTotalListBytes', MAX_TOTAL_LIST_BYTES, 1),
+    minWatchTimeoutMs: whole('minWatchTimeoutMs', 300_000, 1_000),
+    idleTimeoutMs: whole('idleTimeoutMs', 0),
+    internalErrorRetryMs: whole('internalErrorRetryMs', 0),
+    resyncMs: whole('resyncMs', 0),
     shouldResync: callable('shouldResync', options.shouldResync) ?? (() => true),
     keyOf: callable('keyOf', options.keyOf) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string),
     onError: callable('onError', onError),

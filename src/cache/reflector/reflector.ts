@@ -18,7 +18,7 @@ import { requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { ListWatcher, ReflectorStore } from '../list-watcher.ts';
-import type { ReflectorAttempt } from './attempt.ts';
+import { call, type ReflectorAttempt } from './attempt.ts';
 import { toBroken, versionBeside, versionIn } from './events.ts';
 import { type MachineAction, type MachineInput, ReflectorMachine } from './machine.ts';
 import {
@@ -74,7 +74,8 @@ export class Reflector<T> {
     this.#machine = new ReflectorMachine(this.#settings);
     const stored = typeof store.stored === 'function' ? store.stored.bind(store) : undefined;
     const prepare = store.prepare?.bind(store);
-    this.#requests = new Requests(source, this.#settings, { onBroken: (event) => this.#broken(event), stored, prepare });
+    const oldest = (): string => this.#machine.oldest;
+    this.#requests = new Requests(source, this.#settings, { oldest, onBroken: (event) => this.#broken(event), stored, prepare });
     this.#told = this.#description;
   }
 
@@ -105,12 +106,16 @@ export class Reflector<T> {
       this.#stopping = true;
       this.#requests.attempt.interrupt({ type: 'stop' });
     });
+    let why: unknown = ended();
     try {
       await this.#loop();
+    } catch (error) {
+      why = error;
+      throw error;
     } finally {
       leave();
       this.#stopping = true;
-      for (const each of [this.#refreshing, this.#refresh]) each?.reject(ended());
+      for (const each of [this.#refreshing, this.#refresh]) each?.reject(why);
       this.#requests.close();
       this.#nextAttemptMs = undefined;
       this.#machine.take({ type: 'stop' }, 0);
@@ -120,14 +125,17 @@ export class Reflector<T> {
   /**
    * Asks the source for its newest state, at once, even while it waits after a failure. Resolves when the store has a state that was
    * asked for after this call; failures are reported and retried as usual. Before `run`, it waits for the first state. Calls during
-   * a refresh share the next one.
+   * the request of another one share the next request.
    *
-   * @throws {WatchError} (rejects) CLOSED if the reflector stops before that.
+   * @throws {WatchError} (rejects) CLOSED if the reflector stops before that, or what has ended `run`.
    */
   refresh(): Promise<void> {
     if (this.#stopping) return Promise.reject(ended());
+    // While it waits, the next request comes after this call.
+    const isFree = !this.#refreshing || this.#machine.state === 'waiting';
+    if (isFree) this.#requests.attempt.interrupt({ type: 'refresh' });
+    if (isFree && this.#refreshing) return this.#refreshing.promise;
     this.#refresh ??= new Latch();
-    if (!this.#refreshing) this.#requests.attempt.interrupt({ type: 'refresh' });
     return this.#refresh.promise;
   }
 
@@ -193,9 +201,8 @@ export class Reflector<T> {
       case 'check':
         return requests.check(action.resourceVersion);
       case 'stream':
-        return requests.watch(action.resourceVersion, true);
       case 'watch':
-        return requests.watch(action.resourceVersion, false);
+        return requests.watch(action.resourceVersion, action.do === 'stream');
       case 'read':
         this.#resyncIfDue(requests.attempt);
         return requests.read();
@@ -232,13 +239,7 @@ export class Reflector<T> {
       }
     };
     if (!this.#store.room) return guarded();
-    let room: Promise<void>;
-    try {
-      room = Promise.resolve(this.#store.room(attempt.signal));
-    } catch (error) {
-      return this.#storeFailed(error);
-    }
-    return attempt.during(room).then((early) => {
+    return attempt.during(call(() => this.#store.room?.(attempt.signal))).then((early) => {
       const outcome = attempt.interruption ?? early; // it may have come in between
       if (outcome.is === 'interrupted') return outcome.reason;
       return outcome.is === 'error' ? this.#storeFailed(outcome.error) : guarded();

@@ -27,6 +27,8 @@ type WatchedChange<T> = Parameters<InitialState<T>['take']>[0];
 
 /** What a reflector adds to its settings. */
 interface RequestsHost<T> {
+  /** A state may not be older than this version. */
+  readonly oldest: () => string;
   /** Called with each event that is skipped. */
   readonly onBroken: (event: ObjectEvent<T>) => void;
   /** Looks up objects that the store holds as the source delivered them. */
@@ -53,8 +55,6 @@ export class Requests<T> {
   #streamed: InitialState<T> | undefined;
   /** The bytes of what was streamed, as far as the source reports them. */
   #streamedBytes: number = 0;
-  /** The version that was asked for. */
-  #asked: string = '';
   #event: ObjectEvent<T> | undefined;
   /** Whether the watch has delivered nothing but broken events. */
   #empty: boolean = true;
@@ -81,7 +81,7 @@ export class Requests<T> {
     const match = pageSize > 0 && resourceVersion > '0' && ({ resourceVersionMatch: 'NotOlderThan' } as const);
     const selection = { resourceVersion, ...match, labelSelector, fieldSelector, signal };
     const listing = readAll(this.#source, { selection, pageSize, maxObjects, maxTotalListBytes, prepare });
-    return this.#listed(resourceVersion, listing, (list) => {
+    return this.#listed(listing, (list) => {
       this.#whole = list;
       return list.paged;
     });
@@ -99,11 +99,10 @@ export class Requests<T> {
       signal,
     };
     const listing = preparedList(this.#source, { ...selection, limit: 1 }, undefined);
-    return this.#listed(resourceVersion, listing, () => false);
+    return this.#listed(listing, () => false);
   }
 
   async #listed<L extends { readonly resourceVersion: string }>(
-    asked: string,
     listing: Promise<L>,
     take: (list: L) => boolean,
   ): Promise<MachineInput> {
@@ -111,7 +110,7 @@ export class Requests<T> {
     if (outcome.is === 'interrupted') return outcome.reason;
     if (outcome.is === 'error') return this.#failed('refused', toFailure(outcome.error));
     this.#contact();
-    const failure = checkList(outcome.value, asked);
+    const failure = checkList(outcome.value, this.#host.oldest());
     return failure ? this.#failed('refused', failure) : { type: 'listed', paged: take(outcome.value) };
   }
 
@@ -128,7 +127,6 @@ export class Requests<T> {
       // A server that does not know streams may accept one, and never end the initial state.
       attempt.limitSilence(SILENT_STREAM_MS, () => this.#streamed && this.#silent(SILENT_STREAM_MS));
     }
-    this.#asked = resourceVersion;
     const { stored } = this.#host;
     const options: ListWatchOptions = {
       resourceVersion,
@@ -181,7 +179,7 @@ export class Requests<T> {
     this.#event = event;
     if (shape === 'initialEnd' && this.#streamed) {
       const resourceVersion = versionIn(event);
-      const failure = checkList({ resourceVersion }, this.#asked);
+      const failure = checkList({ resourceVersion }, this.#host.oldest());
       if (failure) return this.#failed('error', failure);
       this.#whole = { items: this.#streamed.objects, resourceVersion };
     }
@@ -247,13 +245,13 @@ export class Requests<T> {
   }
 }
 
-/** Refuses a list that has no version, or one that is older than what was asked for: the store would go back in time. */
-function checkList({ resourceVersion }: { readonly resourceVersion: string }, asked: string): SourceFailure | undefined {
+/** Refuses a list that has no version, or one that is older than it may be: the store would go back in time. */
+function checkList({ resourceVersion }: { readonly resourceVersion: string }, oldest: string): SourceFailure | undefined {
   if (typeof resourceVersion !== 'string' || resourceVersion === '') {
     return { kind: 'other', error: new WatchError('INVALID_FRAME', 'a list without a version') };
   }
-  if (!isOlder(resourceVersion, asked)) return undefined; // nothing is older than no version
-  const text = `the list has version ${resourceVersion}, which is older than ${asked}`;
+  if (!isOlder(resourceVersion, oldest)) return undefined; // nothing is older than no version
+  const text = `the list has version ${resourceVersion}, which is older than ${oldest}`;
   return { kind: 'expired', error: new WatchError('INVALID_FRAME', text) };
 }
 
