@@ -340,6 +340,7 @@ export class EventRecorder {
       await this.#write(series);
       this.#writing.delete(series);
       this.#settle(series);
+      if (this.#queue.has(series)) this.#start(); // it may be the other writer's now
     }
     this.#working.delete(writer);
     if (this.#queue.size === 0) this.#toldFull = false;
@@ -349,6 +350,7 @@ export class EventRecorder {
   /** The first series that a writer may write now. */
   #next(writer: Writer): EventSeries | undefined {
     for (const series of this.#queue) {
+      if (this.#writing.has(series)) continue;
       const hold = this.#holds.get(series.namespace);
       if (writer === 'held' ? hold && hold.until <= this.#clock.now() : !hold) return series;
     }

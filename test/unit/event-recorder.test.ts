@@ -303,6 +303,30 @@ describe('a namespace of which the server answers 500', () => {
   });
 });
 
+test('what happens again while it is tried again is written after that, and awaited', async () => {
+  const rig = eventRig({ api: 'v1' });
+  const { recorder, clock } = rig;
+  const answers: ((fate: Fate) => void)[] = [];
+  rig.fate = () => new Promise((resolve) => void answers.push(resolve));
+  const emit = (): void => recorder.normal(website('a'), 'Synced', 'text');
+  emit();
+  await turn();
+  answers.shift()?.(500);
+  await clock.advanceAsync(5_000);
+  expect(rig.sent).toHaveLength(2);
+  emit();
+  let isOver = false;
+  const flushed = recorder.flush().then(() => {
+    isOver = true;
+  });
+  answers.shift()?.('ok');
+  await turn();
+  expect([isOver, recorder.stats]).toMatchObject([false, { written: 1, pending: 1 }]);
+  answers.shift()?.('ok');
+  await flushed;
+  expect(shown(await rig.events())).toEqual(['text x2']);
+});
+
 test('an answer that is lost makes no second event, and no wrong count', async () => {
   const rig = eventRig({ api: 'v1' });
   const { recorder, clock } = rig;
