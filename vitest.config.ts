@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path/posix';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import entryPoints from './config/entry-points.json' with { type: 'json' };
@@ -18,16 +19,23 @@ const CHANGES_PROCESS = /\bvi\.(mock|doMock|resetModules|useFakeTimers|stubGloba
 
 const testsIn = (...folders: string[]): string[] =>
   folders
-    .flatMap((folder) => readdirSync(here(`test/${folder}`)).map((file) => `test/${folder}/${file}`))
+    .flatMap((folder) => readdirSync(here(join('test', folder))).map((file) => join('test', folder, file)))
     .filter((file) => file.endsWith('.test.ts'));
 
 const OWN_PROCESS = testsIn('e2e', 'peers', 'unit').filter((file) => CHANGES_PROCESS.test(readFileSync(here(file), 'utf8')));
 
-/**
- * These start other programs, and take longest: they run before the rest. They are named one by one, because what `--exclude` says on
- * the command line does not reach a project with an `exclude` of its own.
- */
+/** These start other programs, and take longest: they run before the rest. */
 const PROGRAMS = testsIn('e2e', 'peers').filter((file) => !OWN_PROCESS.includes(file));
+
+/**
+ * The rest. All of them are named one by one, because what `--exclude` says on the command line does not reach a project with an
+ * `exclude` of its own.
+ */
+const APART = ['e2e', 'peers', 'measured'];
+const folders = readdirSync(here('test'), { withFileTypes: true }).filter(
+  (each) => each.isDirectory() && !APART.includes(each.name),
+);
+const SHARED = testsIn('', ...folders.map(({ name }) => name)).filter((file) => !OWN_PROCESS.includes(file));
 
 // Every Node that a test starts would parse all of its certificates, which takes a fifth of the time of a short command.
 delete process.env.NODE_EXTRA_CA_CERTS;
@@ -59,10 +67,7 @@ export default defineConfig({
       { extends: true, test: { name: 'own process', include: OWN_PROCESS } },
       // Loading the sources anew for each of these files would take as long as their tests.
       { extends: true, test: { name: 'programs', include: PROGRAMS, isolate: false } },
-      {
-        extends: true,
-        test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: [...PROGRAMS, ...OWN_PROCESS, ALONE], isolate: false },
-      },
+      { extends: true, test: { name: 'shared', include: SHARED, isolate: false } },
       { extends: true, test: { name: 'alone', include: [ALONE], maxWorkers: 1, sequence: { groupOrder: 1 } } },
     ],
   },
