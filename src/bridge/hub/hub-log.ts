@@ -54,6 +54,11 @@ export class HubLog {
     return this.mux.log.head;
   }
 
+  /** Sequence of the next event that is accepted. Those that wait for room have theirs. */
+  get nextSequence(): number {
+    return this.mux.log.end + this.mux.pending + 1;
+  }
+
   /** How many events have been distributed. */
   get accepted(): number {
     return this.head;

@@ -19,7 +19,6 @@ import type { HubParts, HubSessions } from './sessions.ts';
 export class Publisher implements Keeper {
   /** Events that were refused, because they are too long for clients. */
   oversize: number = 0;
-  private sequence: number;
   private pending: number = 0;
   private unyielded: number = 0;
   private unyieldedBytes: number = 0;
@@ -33,7 +32,6 @@ export class Publisher implements Keeper {
     this.settings = settings;
     this.log = log;
     this.sessions = sessions;
-    this.sequence = log.head;
   }
 
   /** `version` is the event's own, if it already has one from another stream. */
@@ -75,7 +73,7 @@ export class Publisher implements Keeper {
   }
 
   private toEnvelope(event: WatchEvent, json: string | undefined, version?: string): Envelope {
-    const sequence = this.sequence + 1;
+    const sequence = this.log.nextSequence;
     const { epoch, snapshot } = this.settings;
     this.busy = true;
     try {
@@ -100,7 +98,6 @@ export class Publisher implements Keeper {
     } finally {
       this.busy = false;
     }
-    this.sequence = envelope.sequence;
     this.log.distributed();
     this.sessions.distributed(envelope.bytes.length);
     return true;
@@ -108,7 +105,6 @@ export class Publisher implements Keeper {
 
   /** Waits for room. The event has its number already. */
   private async wait(envelope: Envelope): Promise<void> {
-    this.sequence = envelope.sequence;
     this.pending++;
     try {
       await this.publishLater(envelope);
