@@ -9,7 +9,7 @@ import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { filter } from '../../src/broadcast/filter.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
-import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
+import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
 
 describe('replay', () => {
   test('delivers the last N events, then the following ones: none lost in between, none repeated', async () => {
@@ -50,6 +50,27 @@ describe('replay', () => {
     expect(slow.objects).toEqual(all);
     expect(late.objects).toEqual(all);
   });
+});
+
+test('a publish that waits for room and is then refused uses no number, so whoever resumes misses nothing', async () => {
+  const topicsOf = ({ object }: WatchEvent): string => {
+    if (object === 'bad') throw new Error('no topic');
+    return 'all';
+  };
+  const hub = new Hub({ topicsOf, capacity: 1, overflow: 'wait', epoch: 'e' });
+  const slow = connect(hub);
+  slow.stall();
+  const outcomes = Promise.allSettled([1, 2, 3, 4, 'bad', 5].map((object) => hub.publish(added(object))));
+  await turn();
+  slow.resume();
+  expect((await outcomes).map(({ status }) => status === 'rejected')).toEqual([false, false, false, false, true, false]);
+  await hub.publish(added(6));
+  await turn();
+  expect(slow.versions).toEqual([1, 2, 3, 4, 5, 6].map((sequence) => `e.${sequence}`));
+  for (const version of slow.versions) {
+    const back = join(hub, { resourceVersion: version });
+    expect([...slow.objects.slice(0, slow.versions.indexOf(version) + 1), ...back.objects]).toEqual([1, 2, 3, 4, 5, 6]);
+  }
 });
 
 test('a random epoch is made when it is first needed, and once: Workers allow none in module scope', () => {
