@@ -405,6 +405,20 @@ describe('disconnect', () => {
     expect(hub.stats().total).toMatchObject({ cut: 1, cuts: { disconnected: 1 } });
   });
 
+  test('by a filter, which `stats` asks, counts a client once', async () => {
+    const hub = new Hub({ epoch: 'e' });
+    const filter = ({ object }: WatchEvent): boolean => {
+      if (object === 2) hub.disconnect(() => true);
+      return true;
+    };
+    const sink = connect(hub, undefined, { options: { filter } });
+    sink.stall();
+    await hub.publish(added(1));
+    await turn();
+    await hub.publish(added(2));
+    expect(hub.stats()).toMatchObject({ clients: [], total: { clients: 1, delivered: 1, cuts: { disconnected: 1 } } });
+  });
+
   test('is refused if the choice is a promise, which is truthy: nobody is cut', () => {
     const hub = new Hub();
     const sinks = [connect(hub), connect(hub)];
