@@ -82,6 +82,8 @@ export class Mux<E> {
   onClosed: (() => void) | undefined = undefined;
   /** Called when a view has received an event. */
   onVisible: ((view: View<E>) => void) | undefined = undefined;
+  /** Whether each `pump` accepts one pending publish at most, so that others can read before the next. */
+  isPaced: boolean = false;
   /** Events have neither topics nor places, and no callback runs when one becomes visible. */
   #isPlain: boolean;
   /** Number of watchers that may hold the publisher back. */
@@ -177,7 +179,7 @@ export class Mux<E> {
         if (!this.#opens(this.#waiting[0] as readonly View<E>[])) break;
         if (this.log.head === head) this.#advance(this.#nextWaiting());
       }
-    } while (this.#admitted());
+    } while (this.#admitted() && !this.isPaced);
     this.#busy = false;
     if (this.closing && !this.closed && this.pending === 0 && this.log.head === this.log.end) this.#close();
   }

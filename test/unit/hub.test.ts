@@ -9,6 +9,7 @@ import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { filter } from '../../src/broadcast/filter.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
 
 describe('replay', () => {
@@ -427,6 +428,21 @@ describe('disconnect', () => {
     expect(() => hub.disconnect((() => Promise.reject(new Error('late'))) as never)).toThrow('not a promise');
     expect(sinks.map(({ destroyed }) => destroyed)).toEqual([false, false]);
   });
+});
+
+test.each(OVERFLOWS)('a client of %s that reads loses nothing when another makes room for many that wait', async (overflow) => {
+  const hub = new Hub({ overflow: 'wait', epoch: 'e' });
+  const slow = connect(hub);
+  slow.stall();
+  const fast = connect(hub, undefined, { options: { overflow, capacity: 4 } });
+  const all = Array.from({ length: 500 }, (_, object) => added(object));
+  const published = Promise.all(all.map((event) => hub.publish(event)));
+  await turn();
+  expect(fast.events.length).toBeLessThan(200);
+  slow.resume();
+  await published;
+  await hub.shutdown();
+  for (const sink of [slow, fast]) expect(sink.objects).toEqual(all.map(({ object }) => object));
 });
 
 test('the smallest queue determines the pace only while its client is connected', async () => {

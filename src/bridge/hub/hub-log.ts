@@ -47,6 +47,7 @@ export class HubLog {
       sizeOf: (event) => event.heldBytes,
     });
     this.mux = muxOf(this.broadcaster);
+    this.mux.isPaced = true;
   }
 
   /** Sequence of the last distributed event. */
@@ -57,6 +58,11 @@ export class HubLog {
   /** Sequence of the next event that is accepted. Those that wait for room have theirs. */
   get nextSequence(): number {
     return this.mux.log.end + this.mux.pending + 1;
+  }
+
+  /** Accepts the next event that waits, if there is room. */
+  acceptNext(): void {
+    this.mux.pump();
   }
 
   /** How many events have been distributed. */

@@ -41,14 +41,17 @@ export class Publisher implements Keeper {
     // Called from inside a filter or a toJSON: the event being published comes before this one.
     if (this.busy) await this.turn();
     const envelope = this.toEnvelope(event, json, version);
-    if (this.pending > 0 || !this.accepts(envelope)) {
+    const waits = this.pending > 0 || !this.accepts(envelope);
+    if (waits) {
       this.refuseOverload();
       await this.wait(envelope);
     }
     this.unyieldedBytes += envelope.bytes.length;
-    if (++this.unyielded < this.sessions.pace.value && this.unyieldedBytes < this.sessions.bytePace.value) return;
-    this.unyielded = this.unyieldedBytes = 0;
-    await this.turn();
+    if (++this.unyielded >= this.sessions.pace.value || this.unyieldedBytes >= this.sessions.bytePace.value) {
+      this.unyielded = this.unyieldedBytes = 0;
+      await this.turn();
+    }
+    if (waits) this.log.acceptNext();
   }
 
   tryPublish(event: WatchEvent, json: string | undefined): boolean {
@@ -98,9 +101,13 @@ export class Publisher implements Keeper {
     } finally {
       this.busy = false;
     }
+    this.distributed(envelope);
+    return true;
+  }
+
+  private distributed(envelope: Envelope): void {
     this.log.distributed();
     this.sessions.distributed(envelope.bytes.length);
-    return true;
   }
 
   /** Waits for room. The event has its number already. */
@@ -108,9 +115,7 @@ export class Publisher implements Keeper {
     this.pending++;
     try {
       await this.publishLater(envelope);
-      this.log.distributed();
-      this.sessions.backlog.grow(envelope.bytes.length);
-      this.sessions.backlog.check(); // the flush may have come before
+      this.distributed(envelope);
     } finally {
       this.pending--;
     }
