@@ -80,10 +80,8 @@ export class Mux<E> {
   pending: number = 0;
   /** Called once, when `closed` becomes true. */
   onClosed: (() => void) | undefined = undefined;
-  /** Called when a view has received an event. */
+  /** Called when a view has received an event. Whoever listens also calls `pump` for each pending publish, once others can read. */
   onVisible: ((view: View<E>) => void) | undefined = undefined;
-  /** Whether each `pump` accepts one pending publish at most, so that others can read before the next. */
-  isPaced: boolean = false;
   /** Events have neither topics nor places, and no callback runs when one becomes visible. */
   #isPlain: boolean;
   /** Number of watchers that may hold the publisher back. */
@@ -142,7 +140,7 @@ export class Mux<E> {
   /** Accepts an event if there is room now. Returns whether it did. */
   accept(event: E, routing?: Routing): boolean {
     // User code may have stopped the watcher that blocked the pending publishes. They come before this event.
-    while (this.pending > 0) if (this.#holding > 0 || !this.#admitted()) return false;
+    while (this.pending > 0) if (this.#holding > 0 || this.onVisible || !this.#admitted()) return false;
     const { all, log } = this;
     let accepted = true;
     // The usual case, in which no watcher has to be asked. Small enough for the compiler to inline, it takes a third of the
@@ -163,7 +161,7 @@ export class Mux<E> {
   /** Queues a publish. Resolves as soon as there is room. */
   acceptLater(event: E, routing?: Routing): Promise<void> {
     return new Promise((settle) => {
-      this.#line.add({ event, routing, settle, inSet: undefined, before: undefined, after: undefined });
+      this.#line.add({ event, routing, settle } as Pending<E>); // which links it
       // Only the blocking watcher would pump again, and user code may have made room since the gate was asked.
       if (++this.pending === 1) this.pump();
     });
@@ -179,7 +177,7 @@ export class Mux<E> {
         if (!this.#opens(this.#waiting[0] as readonly View<E>[])) break;
         if (this.log.head === head) this.#advance(this.#nextWaiting());
       }
-    } while (this.#admitted() && !this.isPaced);
+    } while (this.#admitted() && !this.onVisible);
     this.#busy = false;
     if (this.closing && !this.closed && this.pending === 0 && this.log.head === this.log.end) this.#close();
   }

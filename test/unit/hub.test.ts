@@ -430,19 +430,25 @@ describe('disconnect', () => {
   });
 });
 
-test.each(OVERFLOWS)('a client of %s that reads loses nothing when another makes room for many that wait', async (overflow) => {
-  const hub = new Hub({ overflow: 'wait', epoch: 'e' });
-  const slow = connect(hub);
-  slow.stall();
-  const fast = connect(hub, undefined, { options: { overflow, capacity: 4 } });
-  const all = Array.from({ length: 500 }, (_, object) => added(object));
-  const published = Promise.all(all.map((event) => hub.publish(event)));
-  await turn();
-  expect(fast.events.length).toBeLessThan(200);
-  slow.resume();
-  await published;
-  await hub.shutdown();
-  for (const sink of [slow, fast]) expect(sink.objects).toEqual(all.map(({ object }) => object));
+describe.each(OVERFLOWS)('a client of %s that reads loses nothing', (overflow) => {
+  test.each(['makes room', 'leaves'])('when another, for which many publishes wait, %s', async (how) => {
+    const hub = new Hub({ overflow: 'wait', epoch: 'e' });
+    const slow = connect(hub);
+    slow.stall();
+    const fast = connect(hub, undefined, { options: { overflow, capacity: 4 } });
+    const all = Array.from({ length: 500 }, (_, object) => added(object));
+    const published = all.slice(1).map((event) => hub.publish(event));
+    await turn();
+    expect(fast.events.length).toBeLessThan(200);
+    if (how === 'leaves') slow.session.gone();
+    else slow.resume();
+    published.push(hub.publish(all[0] as WatchEvent));
+    await Promise.all(published);
+    await hub.shutdown();
+    const objects = [...all.keys()].slice(1).concat(0);
+    expect(fast.objects).toEqual(objects);
+    if (how !== 'leaves') expect(slow.objects).toEqual(objects);
+  });
 });
 
 test('the smallest queue determines the pace only while its client is connected', async () => {

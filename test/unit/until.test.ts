@@ -114,17 +114,14 @@ describe('until', () => {
     expect([source.openWatches, clock.pending]).toEqual([0, 0]);
   });
 
-  test.each([
-    [[1]],
-    [undefined],
-    [[], { timeoutMs: -1 }],
-    [[], { timeout: 1 }],
-    [[], null],
-  ])('arguments are checked, and the watch is ended then, too: %j, %j', async (...wrong) => {
-    const watch = fake(added);
-    await expect(until(watch, ...(wrong as [never]))).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
-    expect(watch.stopped).toBe(true);
-  });
+  test.each([[[1]], [undefined], [[], { timeoutMs: -1 }], [[], { timeout: 1 }], [[], null]])(
+    'arguments are checked, and the watch is ended then, too: %j, %j',
+    async (...wrong) => {
+      const watch = fake(added);
+      await expect(until(watch, ...(wrong as [never]))).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+      expect(watch.stopped).toBe(true);
+    },
+  );
 
   test('what is no watch, and no source, is refused', async () => {
     const wrong = { code: 'INVALID_ARGUMENT' };

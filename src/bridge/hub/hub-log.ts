@@ -47,7 +47,6 @@ export class HubLog {
       sizeOf: (event) => event.heldBytes,
     });
     this.mux = muxOf(this.broadcaster);
-    this.mux.isPaced = true;
   }
 
   /** Sequence of the last distributed event. */

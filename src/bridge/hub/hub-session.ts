@@ -261,10 +261,10 @@ export class HubSession implements Served {
     this.over = true;
     this.lost += this.unwritten;
     this.batch = NOTHING;
-    void this.watch.return();
-    this.settleSend(false);
     for (const cleanup of this.cleanups ?? []) clean(cleanup);
     this.cleanups = undefined;
+    void this.watch.return(); // publishers go on, at the pace of those that are still there
+    this.settleSend(false);
     this.host.left(this);
   }
 

@@ -13,6 +13,7 @@ import type { HubParts, HubSessions } from './sessions.ts';
  *     publish --> envelope n+1 --> broadcaster
  *                    half of a client's queue since the last flush? flush now : the flush signal will
  *                    half a queue since the last pause? connections get a turn of the event loop
+ *                    did it wait for room? then the next that waits follows only now
  *
  * So a burst of any length does not overflow the queue of a client that reads.
  */
