@@ -78,10 +78,12 @@ export class Mux<E> {
   closed: boolean = false;
   /** Number of publishes that wait for room. */
   pending: number = 0;
+  /** How many of them may be accepted now. */
+  quota: number = Infinity;
   /** Called once, when `closed` becomes true. */
-  onClosed: (() => void) | undefined = undefined;
-  /** Called when a view has received an event. Whoever listens also calls `pump` for each pending publish, once others can read. */
-  onVisible: ((view: View<E>) => void) | undefined = undefined;
+  onClosed: (() => void) | undefined;
+  /** Called when a view has received an event. */
+  onVisible: ((view: View<E>) => void) | undefined;
   /** Events have neither topics nor places, and no callback runs when one becomes visible. */
   #isPlain: boolean;
   /** Number of watchers that may hold the publisher back. */
@@ -95,7 +97,7 @@ export class Mux<E> {
   readonly #line: LinkedSet<Pending<E>> = new LinkedSet();
   #busy: boolean = false;
   /** The waiting readers to serve at the end of this turn: all of them at once, so that nothing moves in between. */
-  #due: WaitingReaders[] | undefined = undefined;
+  #due: WaitingReaders[] | undefined;
 
   readonly onDue: (readers: WaitingReaders) => void = (readers) => {
     if (this.#due) {
@@ -140,7 +142,7 @@ export class Mux<E> {
   /** Accepts an event if there is room now. Returns whether it did. */
   accept(event: E, routing?: Routing): boolean {
     // User code may have stopped the watcher that blocked the pending publishes. They come before this event.
-    while (this.pending > 0) if (this.#holding > 0 || this.onVisible || !this.#admitted()) return false;
+    while (this.pending > 0) if (this.#holding > 0 || !this.#admitted()) return false;
     const { all, log } = this;
     let accepted = true;
     // The usual case, in which no watcher has to be asked. Small enough for the compiler to inline, it takes a third of the
@@ -177,7 +179,7 @@ export class Mux<E> {
         if (!this.#opens(this.#waiting[0] as readonly View<E>[])) break;
         if (this.log.head === head) this.#advance(this.#nextWaiting());
       }
-    } while (this.#admitted() && !this.onVisible);
+    } while (this.#admitted());
     this.#busy = false;
     if (this.closing && !this.closed && this.pending === 0 && this.log.head === this.log.end) this.#close();
   }
@@ -334,7 +336,8 @@ export class Mux<E> {
 
   #admitted(): boolean {
     const pending = this.#line.first;
-    if (!pending || !this.#admit(pending.event, pending.routing, pending)) return false;
+    if (!pending || !this.quota || !this.#admit(pending.event, pending.routing, pending)) return false;
+    this.quota--;
     pending.settle(undefined);
     return true;
   }

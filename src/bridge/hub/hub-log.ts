@@ -47,6 +47,7 @@ export class HubLog {
       sizeOf: (event) => event.heldBytes,
     });
     this.mux = muxOf(this.broadcaster);
+    this.mux.quota = 1;
   }
 
   /** Sequence of the last distributed event. */
@@ -59,8 +60,9 @@ export class HubLog {
     return this.mux.log.end + this.mux.pending + 1;
   }
 
-  /** Accepts the next event that waits, if there is room. */
+  /** Accepts the next event that waits, as soon as there is room: called for each one, once clients have been able to read it. */
   acceptNext(): void {
+    this.mux.quota = 1;
     this.mux.pump();
   }
 
