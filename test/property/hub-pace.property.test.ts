@@ -24,7 +24,7 @@ const clients = fc.record({
   overflow: fc.constantFrom(undefined, ...OVERFLOWS),
   capacity: fc.constantFrom(undefined, 1, 3, 50),
   maxQueuedBytes: fc.constantFrom(LIMIT, 1_500),
-  topics: fc.constantFrom(undefined, ['even'], ['odd', 'even']),
+  topics: fc.constantFrom<readonly string[] | undefined>(undefined, ['even'], ['odd', 'even']),
   hasFilter: fc.boolean(),
 });
 type Plan = typeof clients extends fc.Arbitrary<infer T> ? T : never;
