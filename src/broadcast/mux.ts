@@ -78,10 +78,12 @@ export class Mux<E> {
   closed: boolean = false;
   /** Number of publishes that wait for room. */
   pending: number = 0;
+  /** How many of them may be accepted now. */
+  quota: number = Infinity;
   /** Called once, when `closed` becomes true. */
-  onClosed: (() => void) | undefined = undefined;
+  onClosed: (() => void) | undefined;
   /** Called when a view has received an event. */
-  onVisible: ((view: View<E>) => void) | undefined = undefined;
+  onVisible: ((view: View<E>) => void) | undefined;
   /** Events have neither topics nor places, and no callback runs when one becomes visible. */
   #isPlain: boolean;
   /** Number of watchers that may hold the publisher back. */
@@ -95,7 +97,7 @@ export class Mux<E> {
   readonly #line: LinkedSet<Pending<E>> = new LinkedSet();
   #busy: boolean = false;
   /** The waiting readers to serve at the end of this turn: all of them at once, so that nothing moves in between. */
-  #due: WaitingReaders[] | undefined = undefined;
+  #due: WaitingReaders[] | undefined;
 
   readonly onDue: (readers: WaitingReaders) => void = (readers) => {
     if (this.#due) {
@@ -161,7 +163,7 @@ export class Mux<E> {
   /** Queues a publish. Resolves as soon as there is room. */
   acceptLater(event: E, routing?: Routing): Promise<void> {
     return new Promise((settle) => {
-      this.#line.add({ event, routing, settle, inSet: undefined, before: undefined, after: undefined });
+      this.#line.add({ event, routing, settle } as Pending<E>); // which links it
       // Only the blocking watcher would pump again, and user code may have made room since the gate was asked.
       if (++this.pending === 1) this.pump();
     });
@@ -334,7 +336,8 @@ export class Mux<E> {
 
   #admitted(): boolean {
     const pending = this.#line.first;
-    if (!pending || !this.#admit(pending.event, pending.routing, pending)) return false;
+    if (!pending || !this.quota || !this.#admit(pending.event, pending.routing, pending)) return false;
+    this.quota--;
     pending.settle(undefined);
     return true;
   }

@@ -59,13 +59,11 @@ export async function until(
   conditions: readonly UntilCondition<never>[],
   options: UntilOptions = {},
 ): Promise<WatchEvent | undefined> {
-  const { signal, timeoutMs = 0, clock = systemClock } = checkOptions(options, ['signal', 'timeoutMs', 'clock']);
-  wholeNumber('timeoutMs', timeoutMs);
-  if (!Array.isArray(conditions)) throw invalid('conditions', conditions, 'an array of functions');
-  for (const condition of conditions) callable('condition', condition ?? null);
-  const watch = toWatch(from, clock);
+  const watch = toWatch(from, options?.clock);
   let why: (() => unknown) | undefined;
   let last: WatchEvent | undefined;
+  let leave: (() => void) | undefined;
+  let cancel: (() => void) | undefined;
   const end = (reason: () => unknown): void => {
     why ??= reason;
     watch.return().catch(() => {}); // settles the pending read
@@ -76,11 +74,15 @@ export async function until(
     if (done) throw new WatchError('CLOSED', 'the watch ended before all conditions were met', { cause: last });
     return value as WatchEvent;
   };
-  const inVain = (): WatchError =>
-    new WatchError('TIMEOUT', `not all conditions were met within ${timeoutMs} ms`, { limit: timeoutMs, cause: last });
-  const leave = whenAborted(signal, (reason) => end(() => reason));
-  const cancel = timeoutMs > 0 ? clock.schedule(timeoutMs, () => end(inVain)) : undefined;
   try {
+    const { signal, timeoutMs = 0, clock = systemClock } = checkOptions(options, ['signal', 'timeoutMs', 'clock']);
+    wholeNumber('timeoutMs', timeoutMs);
+    if (!Array.isArray(conditions)) throw invalid('conditions', conditions, 'an array of functions');
+    for (const condition of conditions) callable('condition', condition ?? null);
+    const inVain = (): WatchError =>
+      new WatchError('TIMEOUT', `not all conditions were met within ${timeoutMs} ms`, { limit: timeoutMs, cause: last });
+    leave = whenAborted(signal, (reason) => end(() => reason));
+    if (timeoutMs > 0) cancel = clock.schedule(timeoutMs, () => end(inVain));
     for (const condition of conditions as readonly UntilCondition<WatchEvent>[]) {
       if (last !== undefined && !why && condition(last)) continue;
       do last = await next();
@@ -89,12 +91,12 @@ export async function until(
     return last;
   } finally {
     cancel?.();
-    leave();
+    leave?.();
     await watch.return();
   }
 }
 
-function toWatch(from: Watch<WatchEvent> | UntilSource<unknown>, clock: Clock): Watch<WatchEvent> {
+function toWatch(from: Watch<WatchEvent> | UntilSource<unknown>, clock: Clock | undefined): Watch<WatchEvent> {
   if (typeof (from as Partial<Watch<WatchEvent>> | undefined)?.next === 'function') return from as Watch<WatchEvent>;
   const { source, ...options } = requireMethod('watch', from as UntilSource<unknown>, 'valueOf' as never, 'a watch, or a source');
   return new RetryWatcher(source, { clock, ...options });

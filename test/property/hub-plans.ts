@@ -92,6 +92,7 @@ const steps = fc.array(
       arbitrary: fc.record({ op: fc.constant('cut next' as const), who, bytes: fc.integer({ min: 1, max: 600 }), how }),
     },
     { weight: 1, arbitrary: fc.record({ op: fc.constantFrom('fault' as const, 'reset' as const) }) },
+    { weight: 2, arbitrary: fc.record({ op: fc.constant('refuse' as const) }) },
     { weight: 6, arbitrary: fc.record({ op: fc.constantFrom('stall' as const, 'resume' as const), who }) },
     { weight: 6, arbitrary: fc.record({ op: fc.constant('read' as const), who, count }) },
     { weight: 4, arbitrary: fc.record({ op: fc.constant('pass' as const), ms: fc.constantFrom(300, 1_000, 6_000, 20_000) }) },

@@ -1,7 +1,9 @@
 // A hub with any of its options, its clients with any of theirs, over every transport, and all that can happen between them; for the
 // property test of options that meet.
+import assert from 'node:assert/strict';
 import type { ClientOptions } from '../../src/bridge/fetch.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
+import type { HubLog } from '../../src/bridge/hub/hub-log.ts';
 import type { Objects } from '../../src/bridge/hub/hub-options.ts';
 import type { Publisher } from '../../src/bridge/hub/publisher.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
@@ -32,7 +34,11 @@ const TOPICS: Readonly<Record<string, readonly string[] | undefined>> = {
   d: undefined,
 };
 
+/** An event that the hub cannot publish, because code of the application fails. */
+const REFUSED = 'REFUSED';
+
 function topicsOf({ type, object }: WatchEvent): readonly string[] | undefined {
+  if (type === REFUSED) throw new Error('nobody knows its topics');
   return type === 'ERROR' ? ['odd', 'even'] : TOPICS[(object as Thing).metadata.name];
 }
 
@@ -78,7 +84,7 @@ function recordOf(publisher: Publisher): readonly WatchEvent[] {
     try {
       await publish(event, ...more);
     } catch (error) {
-      published.pop();
+      published.splice(published.lastIndexOf(event), 1);
       throw error;
     }
   };
@@ -307,6 +313,7 @@ export class World {
     else if (step.op === 'cut next') wires.next = step;
     else if (step.op === 'fault') this.publish({ type: 'ERROR', object: status(500) });
     else if (step.op === 'reset') this.reset();
+    else if (step.op === 'refuse') this.refuse();
     else if (step.op === 'stall' || step.op === 'resume') wires.last?.[step.op]();
     else if (step.op === 'read') follower.read(step.count);
     else if (step.op === 'pass') this.clock.advance(step.ms);
@@ -319,6 +326,18 @@ export class World {
 
   private disconnect(at: number): void {
     for (const hub of this.hubs) hub.disconnect(isIts(at));
+  }
+
+  /** Between other events, which may all wait for room, an event is refused. */
+  private refuse(): void {
+    const { hasTopics } = this.plan.hub;
+    const object = hasTopics ? {} : { toJSON: () => assert.fail('no JSON') };
+    for (const name of NAMES) this.publish(this.state.change(name, false));
+    void this.hub.publish({ type: REFUSED, object }).then(
+      () => this.faults.push('published what cannot be'),
+      () => {},
+    );
+    for (const name of NAMES) this.publish(this.state.change(name, false));
   }
 
   private reset(): void {
@@ -437,6 +456,15 @@ export class World {
   check(): void {
     for (const hub of this.hubs) for (const client of hub.stats().clients) this.count(hub, client, true);
     for (const { faults } of this.followers) this.faults.push(...faults);
+    if (!this.plan.hub.hasSource) for (const hub of this.hubs) this.number(hub);
+  }
+
+  /** The number of each event that is kept is its place in the stream, or who resumes there misses some. */
+  private number(hub: Hub): void {
+    const log = Reflect.get(coreOf(hub), 'log') as HubLog;
+    const kept = log.since(log.oldest) ?? [];
+    const wrong = kept.filter(({ sequence }, at) => sequence !== log.oldest + at + 1);
+    if (wrong.length > 0) this.faults.push(`wrong numbers: ${wrong.map(({ version }) => version)} after ${log.oldest}`);
   }
 
   /** The stream ends with a last change. Returns whether everybody has it, and knows. */

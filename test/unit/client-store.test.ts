@@ -450,6 +450,23 @@ describe('toCollection', () => {
     expect(clock.pending).toBe(0);
   });
 
+  test('between two looks, neither `get` nor a new view shows what has arrived since', async () => {
+    const { clock, network, options } = rig();
+    const things = toCollection<Thing>(URL, { ...options, flushIntervalMs: 100 });
+    const { leave } = seen(things);
+    await accept(network, held(thing('a', 1)));
+    const shown = things.getSnapshot();
+    expect(shown).toMatchObject({ items: [thing('a', 1)], ready: false });
+    network.link.send(held(thing('b', 1)), end(1), live(2, thing('a', 1), 'DELETED'));
+    await settle();
+    expect([things.getSnapshot(), shown.get('a'), shown.get('b')]).toEqual([shown, thing('a', 1), undefined]);
+    expect(things.view({}).getSnapshot()).toMatchObject({ items: [thing('a', 1)], ready: false });
+    clock.advance(100);
+    expect(things.getSnapshot()).toMatchObject({ items: [thing('b', 1)], ready: true });
+    expect(['a', 'b'].map(things.getSnapshot().get)).toEqual([undefined, thing('b', 1)]);
+    leave();
+  });
+
   test('a new snapshot replaces all at once, and keeps equal objects', async () => {
     const { clock, network, options } = rig();
     const things = toCollection<Thing>(URL, { ...options, flushIntervalMs: 0 });

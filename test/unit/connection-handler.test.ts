@@ -234,6 +234,29 @@ describe('createConnectionHandler', () => {
     expect(hub.stats()).toMatchObject({ clients: [{ identity: 'ann' }], total: { clients: 1, refused: 0 } });
   });
 
+  test.each([
+    ['when clients are looked at', 0],
+    ['when a timer looks for those that take nothing', 1_250],
+  ])('a sink whose `bufferedBytes` throws loses only its own client, %s', async (_when, passMs) => {
+    const clock = new FakeClock();
+    const { hub, serve, publish } = rig({ clock }, { clock, stallTimeoutMs: 1_000 });
+    const [broken, slow] = [channel().sink, channel({ maxBufferedBytes: 10 }).sink];
+    for (const sink of [broken, slow]) await serve(sink, { request: {} });
+    const fails = (): never => {
+      throw new Error('closed');
+    };
+    await publish(1);
+    await until(() => slow.bufferedBytes > 0);
+    Object.defineProperty(broken, 'bufferedBytes', { get: fails });
+    clock.advance(passMs);
+    const { clients, total } = hub.stats();
+    expect(clients).toHaveLength(passMs > 0 ? 0 : 1);
+    expect(total).toMatchObject({ delivered: 2, cuts: passMs > 0 ? { failed: 1, stalled: 1 } : { failed: 1 } });
+    expect(broken.ends).toEqual([['destroyed', undefined]]);
+    clock.advance(1_250);
+    expect(clock.pending).toBe(0);
+  });
+
   test('a sink that throws loses only its own client', async () => {
     const { hub, serve, publish } = rig();
     const broken = channel();

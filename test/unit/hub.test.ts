@@ -9,7 +9,8 @@ import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { filter } from '../../src/broadcast/filter.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
-import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
+import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
 
 describe('replay', () => {
   test('delivers the last N events, then the following ones: none lost in between, none repeated', async () => {
@@ -50,6 +51,27 @@ describe('replay', () => {
     expect(slow.objects).toEqual(all);
     expect(late.objects).toEqual(all);
   });
+});
+
+test('a publish that waits for room and is then refused uses no number, so whoever resumes misses nothing', async () => {
+  const topicsOf = ({ object }: WatchEvent): string => {
+    if (object === 'bad') throw new Error('no topic');
+    return 'all';
+  };
+  const hub = new Hub({ topicsOf, capacity: 1, overflow: 'wait', epoch: 'e' });
+  const slow = connect(hub);
+  slow.stall();
+  const outcomes = Promise.allSettled([1, 2, 3, 4, 'bad', 5].map((object) => hub.publish(added(object))));
+  await turn();
+  slow.resume();
+  expect((await outcomes).map(({ status }) => status === 'rejected')).toEqual([false, false, false, false, true, false]);
+  await hub.publish(added(6));
+  await turn();
+  expect(slow.versions).toEqual([1, 2, 3, 4, 5, 6].map((sequence) => `e.${sequence}`));
+  for (const version of slow.versions) {
+    const back = join(hub, { resourceVersion: version });
+    expect([...slow.objects.slice(0, slow.versions.indexOf(version) + 1), ...back.objects]).toEqual([1, 2, 3, 4, 5, 6]);
+  }
 });
 
 test('a random epoch is made when it is first needed, and once: Workers allow none in module scope', () => {
@@ -384,6 +406,20 @@ describe('disconnect', () => {
     expect(hub.stats().total).toMatchObject({ cut: 1, cuts: { disconnected: 1 } });
   });
 
+  test('by a filter, which `stats` asks, counts a client once', async () => {
+    const hub = new Hub({ epoch: 'e' });
+    const filter = ({ object }: WatchEvent): boolean => {
+      if (object === 2) hub.disconnect(() => true);
+      return true;
+    };
+    const sink = connect(hub, undefined, { options: { filter } });
+    sink.stall();
+    await hub.publish(added(1));
+    await turn();
+    await hub.publish(added(2));
+    expect(hub.stats()).toMatchObject({ clients: [], total: { clients: 1, delivered: 1, cuts: { disconnected: 1 } } });
+  });
+
   test('is refused if the choice is a promise, which is truthy: nobody is cut', () => {
     const hub = new Hub();
     const sinks = [connect(hub), connect(hub)];
@@ -391,6 +427,27 @@ describe('disconnect', () => {
     // Nor does what it rejects with end the process.
     expect(() => hub.disconnect((() => Promise.reject(new Error('late'))) as never)).toThrow('not a promise');
     expect(sinks.map(({ destroyed }) => destroyed)).toEqual([false, false]);
+  });
+});
+
+describe.each(OVERFLOWS)('a client of %s that reads loses nothing', (overflow) => {
+  test.each(['makes room', 'leaves'])('when another, for which many publishes wait, %s', async (how) => {
+    const hub = new Hub({ overflow: 'wait', epoch: 'e' });
+    const slow = connect(hub);
+    slow.stall();
+    const fast = connect(hub, undefined, { options: { overflow, capacity: 4 } });
+    const all = Array.from({ length: 500 }, (_, object) => added(object));
+    const published = all.slice(1).map((event) => hub.publish(event));
+    await turn();
+    expect(fast.events.length).toBeLessThan(200);
+    if (how === 'leaves') slow.session.gone();
+    else slow.resume();
+    published.push(hub.publish(all[0] as WatchEvent));
+    await Promise.all(published);
+    await hub.shutdown();
+    const objects = [...all.keys()].slice(1).concat(0);
+    expect(fast.objects).toEqual(objects);
+    if (how !== 'leaves') expect(slow.objects).toEqual(objects);
   });
 });
 

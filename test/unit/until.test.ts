@@ -114,13 +114,18 @@ describe('until', () => {
     expect([source.openWatches, clock.pending]).toEqual([0, 0]);
   });
 
-  test('arguments are checked', async () => {
+  test.each([[[1]], [undefined], [[], { timeoutMs: -1 }], [[], { timeout: 1 }], [[], null]])(
+    'arguments are checked, and the watch is ended then, too: %j, %j',
+    async (...wrong) => {
+      const watch = fake(added);
+      await expect(until(watch, ...(wrong as [never]))).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+      expect(watch.stopped).toBe(true);
+    },
+  );
+
+  test('what is no watch, and no source, is refused', async () => {
     const wrong = { code: 'INVALID_ARGUMENT' };
-    await expect(until(fake(), [1] as never)).rejects.toMatchObject(wrong);
-    await expect(until(fake(), undefined as never)).rejects.toMatchObject(wrong);
     await expect(until(undefined as never, [])).rejects.toMatchObject(wrong);
     await expect(until({} as never, [])).rejects.toMatchObject(wrong);
-    await expect(until(fake(), [], { timeoutMs: -1 })).rejects.toMatchObject(wrong);
-    await expect(until(fake(), [], { timeout: 1 } as never)).rejects.toMatchObject(wrong);
   });
 });

@@ -39,7 +39,7 @@ export interface Items<T> {
   readonly items: readonly T[];
   /** How many objects the selector lets through, including those beyond `limit`. */
   readonly total: number;
-  /** The object with this key, if the selector lets it through. */
+  /** The object with this key, if the selector lets it through: as it is in `items`, also beyond `limit`. */
   readonly get: (key: string) => T | undefined;
   /** Whether the items contain the source's state; see {@link Folded}. Stays true while the connection is lost. */
   readonly ready: boolean;
@@ -109,12 +109,14 @@ function defaultKey(object: unknown): string {
 
 /** The objects by key. See the top of this file. */
 class ObjectFold<T> extends StoreFold<WatchEvent> {
-  /** What is shown, plus what has arrived since the last flush. */
-  objects: Map<string, T> = new Map();
+  /** The objects at the last flush, and whether they were all. */
+  readonly shown: Map<string, T> = new Map();
+  isWhole: boolean = false;
   /** The keys whose objects the last flush has changed. */
-  changed: ReadonlySet<string> = new Set();
-  /** The keys whose objects have changed since then, with the object at the last flush. */
-  #unflushed: Map<string, T | undefined> = new Map();
+  changed: Set<string> = new Set();
+  /** What is shown, plus what has arrived since the last flush, and the keys that may differ. */
+  #objects: Map<string, T> = new Map();
+  readonly #unflushed: Set<string> = new Set();
   #next: Map<string, T> | undefined;
   readonly #keyOf: (object: T) => string;
 
@@ -128,11 +130,9 @@ class ObjectFold<T> extends StoreFold<WatchEvent> {
   }
 
   protected override commit(): void {
-    const next = this.#next;
-    if (!next) return;
-    for (const [key, object] of next) if (object !== this.objects.get(key)) this.#note(key);
-    for (const key of this.objects.keys()) if (!next.has(key)) this.#note(key);
-    this.objects = next;
+    if (!this.#next) return;
+    for (const key of [...this.#objects.keys(), ...this.#next.keys()]) this.#unflushed.add(key);
+    this.#objects = this.#next;
     this.#next = undefined;
   }
 
@@ -140,23 +140,25 @@ class ObjectFold<T> extends StoreFold<WatchEvent> {
     if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED') return;
     const key = this.#keyOf(object as T);
     if (typeof key !== 'string') throw invalid('key', key, 'a function that returns a string');
-    const objects = this.#next ?? this.objects;
-    const before = this.objects.get(key);
+    const objects = this.#next ?? this.#objects;
     // An object that is back to what it was, even at the last flush, keeps its identity: its rows need not render.
-    const same = [before, this.#unflushed.get(key)].find((known) => known !== undefined && isEqual(known, object));
-    const after = type === 'DELETED' ? undefined : (same ?? (object as T));
-    if (objects === this.objects && after !== before) this.#note(key);
-    if (after === undefined) objects.delete(key);
-    else objects.set(key, after);
-  }
-
-  #note(key: string): void {
-    if (!this.#unflushed.has(key)) this.#unflushed.set(key, this.objects.get(key));
+    const same = [this.#objects.get(key), this.shown.get(key)].find((known) => isEqual(known, object));
+    this.#unflushed.add(key);
+    if (type === 'DELETED') objects.delete(key);
+    else objects.set(key, same ?? (object as T));
   }
 
   protected override show(): void {
-    this.changed = new Set(this.#unflushed.keys());
-    this.#unflushed = new Map();
+    this.isWhole = this.ready;
+    this.changed = new Set();
+    for (const key of this.#unflushed) {
+      const object = this.#objects.get(key);
+      if (object === this.shown.get(key)) continue;
+      this.changed.add(key);
+      if (object === undefined) this.shown.delete(key);
+      else this.shown.set(key, object);
+    }
+    this.#unflushed.clear();
   }
 }
 
@@ -181,7 +183,7 @@ class CollectionView<T> {
     this.#options = options;
     const { selector } = options;
     const get = (key: string): T | undefined => {
-      const object = fold.objects.get(key);
+      const object = fold.shown.get(key);
       return object === undefined || !selector || selector(object) ? object : undefined;
     };
     this.#shown = { ...nothing, get };
@@ -193,7 +195,7 @@ class CollectionView<T> {
     let failure = fault;
     try {
       const isNext = version === this.#version + 1 && !this.#isBroken;
-      this.#rows = isNext ? this.#updated(this.fold.changed) : this.#rowsOf(this.fold.objects.keys());
+      this.#rows = isNext ? this.#updated(this.fold.changed) : this.#rowsOf(this.fold.shown.keys());
       this.#isBroken = false;
     } catch (error) {
       this.#isBroken = true;
@@ -250,7 +252,7 @@ class CollectionView<T> {
     const all = this.#rows.slice(0, this.#options.limit);
     const isSame = all.length === shown.items.length && all.every(({ object }, at) => object === shown.items[at]);
     const items = isSame ? shown.items : all.map(({ object }) => object);
-    const { ready } = this.fold;
+    const { isWhole: ready } = this.fold;
     if (isSame && total === shown.total && ready === shown.ready && !failure && !('error' in shown)) return;
     this.#shown = { items, total, get: shown.get, ready, ...failure };
   }

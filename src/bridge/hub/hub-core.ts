@@ -106,7 +106,9 @@ export class HubCore {
 
   stats(): HubStats {
     const { version, source, log, publisher } = this;
-    const clients = Array.from(this.sessions.all, (session) => session.stats());
+    const asked = Array.from(this.sessions.all, (session) => ({ session, own: session.stats() }));
+    // Asking runs filters, which may end clients. Those are in the totals then.
+    const clients = asked.filter(({ session }) => !session.over).map(({ own }) => own);
     const counts = { accepted: log.accepted, oversize: publisher.oversize, clients, total: this.tally.totals(clients) };
     return { version, ...counts, ...(source && { source: source.follower.stats() }) };
   }

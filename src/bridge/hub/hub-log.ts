@@ -47,11 +47,23 @@ export class HubLog {
       sizeOf: (event) => event.heldBytes,
     });
     this.mux = muxOf(this.broadcaster);
+    this.mux.quota = 1;
   }
 
   /** Sequence of the last distributed event. */
   get head(): number {
     return this.mux.log.head;
+  }
+
+  /** Sequence of the next event that is accepted. Those that wait for room have theirs. */
+  get nextSequence(): number {
+    return this.mux.log.end + this.mux.pending + 1;
+  }
+
+  /** Accepts the next event that waits, as soon as there is room: called for each one, once clients have been able to read it. */
+  acceptNext(): void {
+    this.mux.quota = 1;
+    this.mux.pump();
   }
 
   /** How many events have been distributed. */

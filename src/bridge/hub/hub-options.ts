@@ -23,7 +23,7 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   /**
    * Bytes of events queued per client while its connection has no room, or until its snapshot has been sent; at least 1, default
    * 64 MiB. A client for which more is queued is cut, whatever its policy: its queue is dropped, and it gets one ERROR with code
-   * 410. Up to an eighth and one event more may be queued before that. Replayed events do not count: see `replayBytes`.
+   * 410. Up to a sixteenth and one event more may be queued before that. Replayed events do not count: see `replayBytes`.
    */
   maxQueuedBytes?: number | undefined;
   /**

@@ -132,6 +132,16 @@ export class HubSession implements Served {
     return this.full || this.held;
   }
 
+  /** Bytes in its connection. One that fails to tell is cut. */
+  get bufferedBytes(): number {
+    try {
+      return this.sink.bufferedBytes;
+    } catch (error) {
+      this.cut('failed', error);
+      return 0;
+    }
+  }
+
   /** Bytes of the events that wait for room. */
   get queuedBytes(): number {
     let bytes = this.watch.sizeOfQueue?.(bytesOf) ?? 0;
@@ -251,10 +261,10 @@ export class HubSession implements Served {
     this.over = true;
     this.lost += this.unwritten;
     this.batch = NOTHING;
-    void this.watch.return();
-    this.settleSend(false);
     for (const cleanup of this.cleanups ?? []) clean(cleanup);
     this.cleanups = undefined;
+    void this.watch.return(); // publishers go on, at the pace of those that are still there
+    this.settleSend(false);
     this.host.left(this);
   }
 
@@ -273,11 +283,11 @@ export class HubSession implements Served {
   }
 
   stats(): ClientStats {
+    const { bufferedBytes } = this;
     const { id, identity, transport, address, delivered, sentBytes, resumed, topics } = this;
     const dropped = this.watch.dropped + this.lost;
     const queued = this.watch.queued + this.unwritten;
     const lag = queued === 0 ? 0 : this.host.head - this.sequence;
-    const { bufferedBytes } = this.sink;
     const named = { id, ...(identity !== undefined && { identity }), ...(topics && { topics }) };
     return { ...named, transport, address, delivered, queued, lag, dropped, sentBytes, bufferedBytes, resumed };
   }

@@ -13,13 +13,13 @@ import type { HubParts, HubSessions } from './sessions.ts';
  *     publish --> envelope n+1 --> broadcaster
  *                    half of a client's queue since the last flush? flush now : the flush signal will
  *                    half a queue since the last pause? connections get a turn of the event loop
+ *                    did it wait for room? then the next that waits follows only now
  *
  * So a burst of any length does not overflow the queue of a client that reads.
  */
 export class Publisher implements Keeper {
   /** Events that were refused, because they are too long for clients. */
   oversize: number = 0;
-  private sequence: number;
   private pending: number = 0;
   private unyielded: number = 0;
   private unyieldedBytes: number = 0;
@@ -33,7 +33,6 @@ export class Publisher implements Keeper {
     this.settings = settings;
     this.log = log;
     this.sessions = sessions;
-    this.sequence = log.head;
   }
 
   /** `version` is the event's own, if it already has one from another stream. */
@@ -43,14 +42,17 @@ export class Publisher implements Keeper {
     // Called from inside a filter or a toJSON: the event being published comes before this one.
     if (this.busy) await this.turn();
     const envelope = this.toEnvelope(event, json, version);
-    if (this.pending > 0 || !this.accepts(envelope)) {
+    const waits = this.pending > 0 || !this.accepts(envelope);
+    if (waits) {
       this.refuseOverload();
       await this.wait(envelope);
     }
     this.unyieldedBytes += envelope.bytes.length;
-    if (++this.unyielded < this.sessions.pace.value && this.unyieldedBytes < this.sessions.bytePace.value) return;
-    this.unyielded = this.unyieldedBytes = 0;
-    await this.turn();
+    if (++this.unyielded >= this.sessions.pace.value || this.unyieldedBytes >= this.sessions.bytePace.value) {
+      this.unyielded = this.unyieldedBytes = 0;
+      await this.turn();
+    }
+    if (waits) this.log.acceptNext();
   }
 
   tryPublish(event: WatchEvent, json: string | undefined): boolean {
@@ -75,7 +77,7 @@ export class Publisher implements Keeper {
   }
 
   private toEnvelope(event: WatchEvent, json: string | undefined, version?: string): Envelope {
-    const sequence = this.sequence + 1;
+    const sequence = this.log.nextSequence;
     const { epoch, snapshot } = this.settings;
     this.busy = true;
     try {
@@ -100,21 +102,21 @@ export class Publisher implements Keeper {
     } finally {
       this.busy = false;
     }
-    this.sequence = envelope.sequence;
+    this.distributed(envelope);
+    return true;
+  }
+
+  private distributed(envelope: Envelope): void {
     this.log.distributed();
     this.sessions.distributed(envelope.bytes.length);
-    return true;
   }
 
   /** Waits for room. The event has its number already. */
   private async wait(envelope: Envelope): Promise<void> {
-    this.sequence = envelope.sequence;
     this.pending++;
     try {
       await this.publishLater(envelope);
-      this.log.distributed();
-      this.sessions.backlog.grow(envelope.bytes.length);
-      this.sessions.backlog.check(); // the flush may have come before
+      this.distributed(envelope);
     } finally {
       this.pending--;
     }

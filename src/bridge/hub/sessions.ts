@@ -133,9 +133,10 @@ export class HubSessions implements HubSessionHost {
     return this.log.hasTopics ? (this.byView.get(view) ?? NOBODY) : this.all;
   }
 
-  /** An event of this size has been distributed, for which no publisher has waited. */
+  /** An event of this size has been distributed. */
   distributed(bytes: number): void {
     this.backlog.grow(bytes);
+    this.backlog.check();
     this.unflushedBytes += bytes;
     // Clients may see the events of some topics only.
     const isHalf = ++this.unflushed >= this.pace.value && this.most >= this.pace.value;
@@ -272,7 +273,7 @@ const SHARE = 16;
  *                     '---- a round: each time a 16th of the smallest limit has been published
  *
  * So an event costs one addition. A client that is behind costs one comparison per round, and one walk through its queue when
- * it is due. In return, a queue may exceed its limit by an eighth and one event before that is noticed.
+ * it is due. In return, a queue may exceed its limit by a sixteenth and one event before that is noticed.
  */
 export class Backlog<S extends Backlogged> {
   private published: number = 0;

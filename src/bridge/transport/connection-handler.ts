@@ -98,7 +98,7 @@ class Connections<R, I> extends Serving<R, I> {
     const session = this.core.open(sink, { ...admitted, start, transport: this.transport });
     const outbound = {
       get writableLength(): number {
-        return sink.bufferedBytes;
+        return session.bufferedBytes;
       },
     };
     guardStalls(session, outbound, this.stalls);
