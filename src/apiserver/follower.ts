@@ -5,6 +5,7 @@
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import { compareVersions } from '../cache/versions.ts';
+import { tooLarge } from '../storage/statuses.ts';
 import type { ChangeEvent, Storage, StorageEvent } from '../storage/storage.ts';
 import { Backoff } from '../watch/backoff.ts';
 import { type Clock, sleep } from '../watch/clock.ts';
@@ -48,6 +49,8 @@ export class Follower {
   async list(): Promise<string> {
     const { storage, signal, whole } = this.deps;
     const { items, resourceVersion } = await storage.list({ signal });
+    // A storage may ignore signals.
+    signal.throwIfAborted();
     await whole(items);
     return resourceVersion;
   }
@@ -70,7 +73,10 @@ export class Follower {
     }
   }
 
-  /** Resolves to whether all that was written before this call has been taken. If not, it has to list again first. */
+  /**
+   * Resolves to whether all that was written before this call has been taken. If not, it has to list again first. Rejects if its
+   * cache is too late.
+   */
   async caughtUp(): Promise<boolean> {
     const { storage, signal } = this.deps;
     const { watch } = this;
@@ -78,7 +84,10 @@ export class Follower {
     if (storage.cacheStats !== undefined) {
       // A storage that answers from memory has already sent its watches everything that a list shows. A request for progress
       // would reach clients' watches, too.
-      await storage.list({ limit: 1, signal });
+      const { resourceVersion } = await storage.list({ limit: 1, signal });
+      const { resourceVersion: cached } = storage.cacheStats;
+      // A cache that is late has passed the request on.
+      if (compareVersions(cached, resourceVersion) < 0) throw tooLarge(resourceVersion, cached);
     } else {
       const version = await storage.currentVersion({ signal });
       await storage.requestProgress();
@@ -114,7 +123,7 @@ export class Follower {
 
   private async isOver(batch: readonly StorageEvent<KubernetesObject>[]): Promise<boolean> {
     for (const [at, event] of batch.entries()) {
-      if (event.type === 'ERROR') return true;
+      if (event.type === 'ERROR' || this.deps.signal.aborted) return true;
       if (event.type !== 'BOOKMARK') {
         const taken = this.deps.changed(event);
         if (taken) await taken;

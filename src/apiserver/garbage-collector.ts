@@ -39,6 +39,8 @@ import { updateObject } from './verbs/write.ts';
 interface CollectorDeps {
   readonly catalog: Pick<Catalog, 'all'>;
   readonly contextOf: (info: ResourceInfo) => ResourceContext;
+  /** Resolves once the catalog has every kind that had been defined before. Rejects if that takes too long. */
+  readonly kindsKnown: () => Promise<void>;
   readonly clock: Clock;
   readonly random: () => number;
   readonly onError: (error: unknown) => void;
@@ -49,7 +51,6 @@ interface Followed {
   readonly follower: Follower;
   readonly storage: ResourceContext['storage'];
   readonly ending: AbortController;
-  readonly ended: Promise<void>;
 }
 
 /** An object as it was read, and what it takes to write it. */
@@ -86,6 +87,7 @@ export class GarbageCollector {
   private readonly index: OwnerIndex;
   private readonly queue: WorkQueue<Task>;
   private readonly followed: Map<string, Followed> = new Map();
+  private readonly following: Set<Promise<void>> = new Set();
   private readonly stopping: AbortController = new AbortController();
   private running: Promise<void> | undefined;
   /** Kinds whose references to owners that they cannot have were reported. */
@@ -131,7 +133,7 @@ export class GarbageCollector {
     this.stopping.abort();
     this.queue.shutDown();
     for (const { ending } of this.followed.values()) ending.abort();
-    await Promise.all([this.running, ...Array.from(this.followed.values(), ({ ended }) => ended)]);
+    await Promise.all([this.running, ...this.following]);
   }
 
   private begin(info: ResourceInfo): void {
@@ -143,7 +145,7 @@ export class GarbageCollector {
     const { signal } = ending;
     const follower = new Follower({
       ...{ storage, signal, clock, random, onError },
-      whole: (items) => this.whole(prefix, items),
+      whole: (items) => this.whole(prefix, items, signal),
       changed: ({ type, object }) => {
         const key = keyOf(object);
         if (type === 'DELETED') this.index.gone({ prefix, key }, object.metadata?.uid ?? '');
@@ -154,7 +156,9 @@ export class GarbageCollector {
         for (const node of this.index.allWaiting()) this.queue.add(node);
       },
     });
-    this.followed.set(prefix, { follower, storage, ending, ended: follower.follow() });
+    this.followed.set(prefix, { follower, storage, ending });
+    const following = follower.follow().finally(() => this.following.delete(following));
+    this.following.add(following);
   }
 
   /** Undefined if what is stored cannot be served, which the server has already reported. */
@@ -167,11 +171,12 @@ export class GarbageCollector {
   }
 
   /** Takes all objects of a kind. Objects that refer to them are looked at: the deletion of an owner may have been missed. */
-  private async whole(prefix: string, items: readonly KubernetesObject[]): Promise<void> {
+  private async whole(prefix: string, items: readonly KubernetesObject[], signal: AbortSignal): Promise<void> {
     const keys = new Set<string>();
     let at = 0;
     for (const object of items) {
       if (++at % STRIDE === 0) await paceOf(undefined).pause();
+      signal.throwIfAborted();
       const key = keyOf(object);
       this.index.seen(prefix, key, object);
       if (ownersOf(object).length > 0 || waitsOf(object)) keys.add(key);
@@ -344,6 +349,8 @@ export class GarbageCollector {
       .catch(() => {})
       .then(async () => {
         this.nextRound = undefined;
+        // Dependents may be of a kind that another server serves already.
+        await this.deps.kindsKnown();
         const looks = Promise.all(Array.from(this.followed.values(), ({ follower }) => follower.caughtUp()));
         this.round = looks;
         return (await looks).every((each) => each);

@@ -137,7 +137,8 @@ export class ApiServer<I = unknown> implements ResourceSource {
     const [closing, caches] = [this.#closing.signal, () => this.#caches()];
     this.#health = new HealthChecks({ storage, clock, caches, closing });
     this.#namespaces = new Namespaces({ catalog: this.#catalog, storage, contextOf, clock, random, onError });
-    const collected = { catalog: this.#catalog, contextOf, clock, random, onError };
+    const kindsKnown = (): Promise<void> => this.#definitions.caughtUp();
+    const collected = { catalog: this.#catalog, contextOf, kindsKnown, clock, random, onError };
     this.#collector = this.#settings.garbageCollection ? new GarbageCollector(collected) : undefined;
     const replaced = (infos: readonly ResourceInfo[], ends: boolean): void => this.#replaced(infos, ends);
     const { now } = this.#settings;

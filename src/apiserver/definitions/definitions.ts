@@ -22,7 +22,7 @@ import type { ChangeEvent, Storage } from '../../storage/storage.ts';
 import { Latch } from '../../watch/abort.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { sleep } from '../../watch/clock.ts';
-import { invalid, isWatchError } from '../../watch/errors.ts';
+import { invalid, isWatchError, WatchError } from '../../watch/errors.ts';
 import { forbidden, hasCode, noSuchPath } from '../api-status.ts';
 import type { Convert, PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { AGE } from '../kinds/common.ts';
@@ -153,6 +153,11 @@ export class Definitions {
     } finally {
       this.loaded();
     }
+  }
+
+  /** Resolves once all that was written before this call is served. Rejects if that takes too long. */
+  async caughtUp(): Promise<void> {
+    if (!(await this.terminating.caughtUp())) throw new WatchError('CLOSED', 'the definitions are listed again');
   }
 
   /** Resolves when nothing is running any more. */
