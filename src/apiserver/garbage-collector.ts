@@ -9,7 +9,7 @@
  * Several servers may share a storage; each of them collects, and any of them may end in between. So no decision depends on what one
  * of them remembers:
  * - What the index says is only a reason to look. An object is deleted after it and each of its owners have been read from the
- *   storage, by its uid and only as it was read: two servers that come to the same object delete it once.
+ *   storage, by its uid and only while what was decided by is the same: two servers that come to the same object delete it once.
  * - An owner waits because its stored object says so. Its finalizer goes once all earlier writes have been seen, and none of the
  *   objects that it waits for is left.
  * - Each server begins at a random place among many dependents, and skips what others have done: they share the work.
@@ -19,14 +19,14 @@
  * Upstream: `pkg/controller/garbagecollector`.
  */
 import { setMaxListeners } from 'node:events';
-import { type KubernetesObject, versionOf } from '../cache/object.ts';
+import type { KubernetesObject } from '../cache/object.ts';
 import type { DeleteOptions, NamespacedName } from '../cache/resource-client.ts';
 import type { Clock } from '../watch/clock.ts';
 import { invalid, isWatchError } from '../watch/errors.ts';
 import { paceOf, STRIDE } from '../watch/fair-queue.ts';
 import { WorkQueue } from '../workqueue/queue.ts';
 import { exponential } from '../workqueue/rate-limiters.ts';
-import { hasCode, notFound } from './api-status.ts';
+import { conflict, hasCode, MODIFIED, notFound } from './api-status.ts';
 import { Follower } from './follower.ts';
 import { blocks, isSameOwners, type Node, OwnerIndex, type OwnerReference, ownersOf, waitsOf } from './owner-index.ts';
 import { type Catalog, type ResourceContext, type ResourceInfo, storageKey } from './resource-info.ts';
@@ -297,23 +297,13 @@ export class GarbageCollector {
     );
   }
 
-  /**
-   * Deletes an object as it was read. If it has changed since, but not its owners, it goes all the same. Upstream:
-   * `deleteObject`.
-   */
+  /** Deletes an object, unless what was decided about it no longer holds. */
   private async remove({ context, place, object }: Found, propagation: DeleteOptions['propagation']): Promise<void> {
-    const { signal } = this.stopping;
-    const uid = object.metadata?.uid;
-    const terms = { dryRun: false, propagation, signal };
+    const preconditions = { uid: object.metadata?.uid, holds: (current: KubernetesObject) => isAsDecided(current, object) };
     try {
-      await deleteObject(context, place, { ...terms, preconditions: { uid, resourceVersion: versionOf(object) } });
+      await deleteObject(context, place, { dryRun: false, propagation, signal: this.stopping.signal, preconditions });
     } catch (error) {
-      if (hasCode(error, 404)) return;
-      if (!hasCode(error, 409)) throw error;
-      const now = await context.storage.get(storageKey(place), { signal });
-      if (now === undefined || now.metadata?.uid !== uid) return;
-      if (!isSameOwners(ownersOf(now), ownersOf(object))) throw error;
-      await deleteObject(context, place, { ...terms, preconditions: { uid } });
+      if (!hasCode(error, 404)) throw error;
     }
   }
 
@@ -377,6 +367,7 @@ export class GarbageCollector {
     const { info } = context;
     const make = (current: KubernetesObject): KubernetesObject => {
       if (current.metadata?.uid !== object.metadata?.uid) throw notFound(info, place.name);
+      if (!isAsDecided(current, object)) throw conflict(info, place.name, MODIFIED);
       return change(presented(info, current));
     };
     return updateObject(context, { place, row: info.main, dryRun: false, signal: this.stopping.signal, make });
@@ -394,6 +385,13 @@ export class GarbageCollector {
 
 /** Whether a name can be in a URL. Upstream: `IsValidPathSegmentName`. */
 const isSegment = (name: unknown): boolean => typeof name === 'string' && /^[^/%]+$/.test(name) && name !== '.' && name !== '..';
+
+/** Whether an object still has all that decides about it; the rest may have changed. Otherwise, it is looked at again. */
+function isAsDecided(current: KubernetesObject, object: KubernetesObject): boolean {
+  const rest = ({ metadata: { deletionTimestamp, finalizers = [] } = {} }: KubernetesObject): string =>
+    `${deletionTimestamp} ${[ORPHAN, FOREGROUND].map((each) => finalizers.includes(each))}`;
+  return isSameOwners(ownersOf(current), ownersOf(object)) && rest(current) === rest(object);
+}
 
 const keyOf = ({ metadata }: KubernetesObject): string =>
   storageKey({ namespace: metadata?.namespace, name: metadata?.name ?? '' });

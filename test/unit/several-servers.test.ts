@@ -86,3 +86,107 @@ describe('a collector that is late', () => {
     expect((await widgets.get('child')).metadata?.ownerReferences ?? []).toEqual([]);
   });
 });
+
+/** A storage in which something happens right before some of its calls. */
+function before(storage: Storage, happens: (method: string, key: string) => Promise<unknown> | undefined): Storage {
+  return new Proxy(storage, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      if (name === 'scope' || name === 'served') {
+        return (...args: never[]) => before(value.apply(target, args) as Storage, happens);
+      }
+      if (name !== 'delete' && name !== 'update') return value.bind(target);
+      return async (...args: [string, ...never[]]) => {
+        await happens(name, args[0]);
+        return value.apply(target, args);
+      };
+    },
+  });
+}
+
+describe('what others do between the look of the collector and its step', () => {
+  const PATH = 'default/child';
+  const gone = { apiVersion: 'example.com/v1', kind: 'Order', name: 'gone', uid: 'gone' };
+
+  /** A collector before whose steps on `child` other things happen, one before each, and how the objects were when they went. */
+  async function raced(method: 'delete' | 'update', things: (() => Promise<unknown>)[]) {
+    const memory = new MemoryStorage();
+    const orders = server({ storage: memory }).resource<Owner>(ORDERS).in('default');
+    const happens = async (name: string, key: string): Promise<void> => {
+      if (name === method && key === PATH) await things.shift()?.();
+    };
+    const last = new Map<string, ObjectMeta>();
+    const watch = await memory.scope(ORDERS_PREFIX).watch();
+    closing.push(() => watch.return());
+    void (async () => {
+      for await (const { type, object } of watch) {
+        if (type === 'DELETED') last.set(object.metadata?.name ?? '', object.metadata ?? {});
+      }
+    })();
+    const create = (name: string, ownerReferences: readonly object[] = []): Promise<Owner> =>
+      orders.create({ metadata: { name, ownerReferences } } as unknown as Owner);
+    const { storage, hold } = sightOf(memory);
+    const collect = (): Promise<void> =>
+      server({ storage: before(storage, happens), garbageCollection: true }).ready.then(() => quiet(memory));
+    const change = (metadata: object): Promise<Owner> => orders.patch('child', { metadata });
+    return { memory, orders, last, create, change, collect, hold: () => hold(ORDERS_PREFIX) };
+  }
+
+  test('no object goes that has got an owner, although it had changed before, too', async () => {
+    const things: (() => Promise<unknown>)[] = [];
+    const { last, create, change, collect } = await raced('delete', things);
+    const keeper = await create('keeper');
+    await create('child', [gone]);
+    const adopt = (): Promise<unknown> => change({ ownerReferences: [refTo(keeper)] }).catch(() => {});
+    things.push(() => change({ labels: { a: 'b' } }), adopt);
+    await collect();
+    expect(last.get('child')?.labels).toEqual({ a: 'b' });
+    expect(last.get('child')?.ownerReferences).toEqual([gone]);
+  });
+
+  test('no object goes that gets an owner while its dependents stop to block it', async () => {
+    const things: (() => Promise<unknown>)[] = [];
+    const { orders, create, change, collect } = await raced('update', things);
+    const [keeper, owner] = [await create('keeper'), await create('owner')];
+    const child = await create('child', [refTo(owner, { blockOwnerDeletion: true })]);
+    await create('grandchild', [refTo(child)]);
+    for (const name of ['owner', 'grandchild']) {
+      await orders.patch(name, { metadata: { finalizers: ['foregroundDeletion'] } });
+      await orders.delete(name);
+    }
+    things.push(() => change({ ownerReferences: [refTo(keeper), refTo(owner, { blockOwnerDeletion: true })] }));
+    await collect();
+    await expect.poll(() => orders.get('owner').catch(() => undefined)).toBeUndefined();
+    expect((await orders.get('child')).metadata).toMatchObject({ ownerReferences: [refTo(keeper)] });
+    expect((await orders.get('child')).metadata).not.toHaveProperty('deletionTimestamp');
+  });
+
+  test('an object whose last owner goes while the reference to another one is taken away goes, too', async () => {
+    const things: (() => Promise<unknown>)[] = [];
+    const { orders, create, change, collect } = await raced('update', things);
+    const keeper = await create('keeper');
+    await create('child', [refTo(keeper), gone]);
+    things.push(() => change({ ownerReferences: [gone] }));
+    await collect();
+    await expect.poll(() => orders.get('child').catch(() => undefined)).toBeUndefined();
+  });
+
+  test('an object that is to leave orphans leaves them', async () => {
+    const things: (() => Promise<unknown>)[] = [];
+    const { memory, orders, create, change, collect, hold } = await raced('delete', things);
+    const child = await create('child', [gone]);
+    await create('grandchild', [refTo(child)]);
+    let release = (): void => {};
+    things.push(async () => {
+      release = hold();
+      await change({ finalizers: ['orphan'] });
+      await orders.delete('child');
+    });
+    await collect();
+    release();
+    await quiet(memory);
+    await expect.poll(() => orders.get('child').catch(() => undefined)).toBeUndefined();
+    expect((await orders.get('grandchild')).metadata.ownerReferences ?? []).toEqual([]);
+  });
+});
