@@ -140,14 +140,14 @@ export class Namespaces {
    * Deletes what is in a namespace, whether or not the namespace itself has finalizers. Resolves to false if finalizers keep some
    * objects. Rejects with 404 if the namespace has been deleted or replaced in the meantime.
    */
-  async empty(object: KubernetesObject, { dryRun, signal }: EmptyTerms): Promise<boolean> {
+  async empty(object: KubernetesObject, { dryRun, signal, check: mayGo }: EmptyTerms): Promise<boolean> {
     const { metadata } = object;
     const [namespace, uid] = [metadata?.name ?? '', metadata?.uid];
     if (this.info === undefined) return true;
     if (namespace === DEFAULT) throw forbidden(this.info, namespace, 'this namespace may not be deleted');
     if (dryRun) return true;
     const context = this.deps.contextOf(this.info);
-    await this.terminate(context, namespace, uid);
+    await this.terminate(context, object, mayGo);
     const check = async (): Promise<void> => {
       if ((await context.storage.get(namespace, { signal }))?.metadata?.uid !== uid) throw notFound(context.info, namespace);
     };
@@ -209,9 +209,14 @@ export class Namespaces {
     return all.filter((info) => all.find(({ prefix }) => prefix === info.prefix) === info);
   }
 
-  private async terminate({ storage, now, info }: ResourceContext, name: string, uid: string | undefined): Promise<void> {
+  private async terminate(
+    { storage, now, info }: ResourceContext,
+    { metadata: { name = '', uid } = {} }: KubernetesObject,
+    mayGo: EmptyTerms['check'],
+  ): Promise<void> {
     await storage.update(name, (current) => {
       if (current.metadata?.uid !== uid) throw notFound(info, name);
+      mayGo(current);
       if (current.metadata?.deletionTimestamp !== undefined) return current;
       const marked = withMeta(current, { deletionTimestamp: timestamp(now()), deletionGracePeriodSeconds: 0 });
       return { ...marked, status: { ...(marked as { status?: object }).status, phase: 'Terminating' } };

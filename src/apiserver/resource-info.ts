@@ -194,6 +194,8 @@ export interface EmptyTerms {
   /** Check everything, but change nothing. */
   readonly dryRun: boolean;
   readonly signal: AbortSignal | undefined;
+  /** Throws if the object must not go as it is now. */
+  readonly check: (current: KubernetesObject) => void;
 }
 
 /** Keeps objects from being created while the definition of their kind is being deleted, as namespaces do with their content. */

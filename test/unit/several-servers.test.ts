@@ -190,3 +190,16 @@ describe('what others do between the look of the collector and its step', () => 
     expect((await orders.get('grandchild')).metadata.ownerReferences ?? []).toEqual([]);
   });
 });
+
+test('a namespace that is changed while its deletion begins does not go if the client has asked for another version', async () => {
+  const memory = new MemoryStorage();
+  const namespaces = server({ storage: memory }).resource('namespaces/v1');
+  const { metadata } = await namespaces.create({ metadata: { name: 'n' } });
+  const label = (): Promise<unknown> => namespaces.patch('n', { metadata: { labels: { a: 'b' } } });
+  const happens = (method: string, key: string): Promise<unknown> | undefined =>
+    method === 'update' && key === 'n' ? label() : undefined;
+  const asked = server({ storage: before(memory, happens) }).resource('namespaces/v1');
+  const preconditions = { resourceVersion: metadata?.resourceVersion };
+  await expect(asked.delete('n', { preconditions })).rejects.toMatchObject({ status: { code: 409 } });
+  expect((await namespaces.get('n')).metadata).not.toHaveProperty('deletionTimestamp');
+});

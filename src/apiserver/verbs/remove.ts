@@ -85,9 +85,11 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
         checkPreconditions(context, found, preconditions);
         await admit(found);
         emptied = found;
+        const asked = preconditions;
+        const check = (current: KubernetesObject): void => checkPreconditions(context, current, asked);
         // Emptying first marks the object, which changes its version.
         if (!dryRun) preconditions = { uid: emptied.metadata?.uid };
-        const left = (await context.empty(emptied, { dryRun, signal })) ? undefined : await storage.get(key, { signal });
+        const left = (await context.empty(emptied, { dryRun, signal, check })) ? undefined : await storage.get(key, { signal });
         if (left !== undefined) return { object: left, gone: false };
       }
       const object = await storage.delete(key, { validate, signal });
