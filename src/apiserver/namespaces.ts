@@ -81,9 +81,9 @@ export class Namespaces {
   }
 
   /** Creates what must always exist, and begins to watch for Terminating namespaces, whichever server has deleted them. */
-  async prepare(): Promise<void> {
+  async prepare(signal: AbortSignal): Promise<void> {
     if (this.info === undefined) return;
-    await this.createDefault();
+    await this.createDefault(signal);
     await this.terminating.start(this.deps.contextOf(this.info).storage);
   }
 
@@ -181,9 +181,9 @@ export class Namespaces {
     if (namespace !== undefined) this.terminating.hurry(namespace);
   }
 
-  private async createDefault(): Promise<void> {
+  private async createDefault(signal?: AbortSignal): Promise<void> {
     const context = this.deps.contextOf(this.info as ResourceInfo);
-    await createObject(unasked(context), { metadata: { name: DEFAULT } }, { namespace: undefined, dryRun: false }).catch(
+    await createObject(unasked(context), { metadata: { name: DEFAULT } }, { namespace: undefined, dryRun: false, signal }).catch(
       (error: unknown) => {
         if (!hasCode(error, 409)) throw error;
       },

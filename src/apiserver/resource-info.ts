@@ -224,6 +224,8 @@ export interface ResourceContext {
   readonly versions?: (() => readonly ResourceInfo[]) | undefined;
   /** Called with unexpected errors. */
   readonly onError: (error: unknown) => void;
+  /** Keeps the storage open for a request in process. */
+  readonly during: <R>(verb: Promise<R>) => Promise<R>;
   /** Aborts when the server shuts down. Absent if the storage's watches then end by themselves. */
   readonly closing?: AbortSignal | undefined;
   /**

@@ -7,7 +7,7 @@ import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { closers } from '../closing.ts';
 import { EVERYTHING, quiet } from '../garbage-world.ts';
 import { crdOf } from './crd-rig.ts';
-import { sightOf } from './shared-storage.ts';
+import { before, sightOf } from './shared-storage.ts';
 
 const closing = closers();
 const ORDERS = 'orders.example.com/v1';
@@ -72,7 +72,14 @@ describe('a collector that is late', () => {
     const owners = other.resource('zones.example.com/v1');
     const owner = (await owners.create({ metadata: orphaning })) as Owner;
     await other.resource(CRDS).create(crdOf());
-    await expect.poll(() => other.kind('widgets.example.com/v1').then(() => true, () => false)).toBe(true);
+    await expect
+      .poll(() =>
+        other.kind('widgets.example.com/v1').then(
+          () => true,
+          () => false,
+        ),
+      )
+      .toBe(true);
     const widgets = other.resource('widgets.example.com/v1').in('default');
     await widgets.create({ metadata: { name: 'child', ownerReferences: [refTo(owner)] } as ObjectMeta });
     await owners.delete('owner');
@@ -86,24 +93,6 @@ describe('a collector that is late', () => {
     expect((await widgets.get('child')).metadata?.ownerReferences ?? []).toEqual([]);
   });
 });
-
-/** A storage in which something happens right before some of its calls. */
-function before(storage: Storage, happens: (method: string, key: string) => Promise<unknown> | undefined): Storage {
-  return new Proxy(storage, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name, target);
-      if (typeof value !== 'function') return value;
-      if (name === 'scope' || name === 'served') {
-        return (...args: never[]) => before(value.apply(target, args) as Storage, happens);
-      }
-      if (name !== 'delete' && name !== 'update') return value.bind(target);
-      return async (...args: [string, ...never[]]) => {
-        await happens(name, args[0]);
-        return value.apply(target, args);
-      };
-    },
-  });
-}
 
 describe('what others do between the look of the collector and its step', () => {
   const PATH = 'default/child';

@@ -1,7 +1,7 @@
-// A storage that several servers share: each sees the others' writes when it is let to.
+// A storage that several servers share: each sees the others' writes when it is let to, and others act when a test wants it.
 import type { KubernetesObject } from '../../src/cache/object.ts';
-import type { Backend, ChangeBatch, Changes, ChangesOptions } from '../../src/storage/backend.ts';
-import { BackedStorage, type MemoryStorage } from '../../src/storage/index.ts';
+import type { ChangeBatch, Changes, ChangesOptions } from '../../src/storage/backend.ts';
+import { BackedStorage, type MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { Latch } from '../../src/watch/abort.ts';
 
 /** What one server sees of the storage. */
@@ -36,6 +36,24 @@ export function sightOf(memory: MemoryStorage): Sight {
       };
     },
   };
+}
+
+/** A storage in which something happens right before some of its calls. */
+export function before(storage: Storage, happens: (method: string, key: string) => Promise<unknown> | undefined): Storage {
+  return new Proxy(storage, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      if (name === 'scope' || name === 'served') {
+        return (...args: never[]) => before(value.apply(target, args) as Storage, happens);
+      }
+      if (name !== 'create' && name !== 'delete' && name !== 'update') return value.bind(target);
+      return async (...args: [string, ...never[]]) => {
+        await happens(name, args[0]);
+        return value.apply(target, args);
+      };
+    },
+  });
 }
 
 class HeldChanges<T> implements Changes<T> {

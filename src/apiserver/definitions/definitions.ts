@@ -123,8 +123,9 @@ export class Definitions {
   private readonly known: Map<string, Crd> = new Map();
   private readonly served: Map<string, Served> = new Map();
   private readonly writing: Set<Promise<void>> = new Set();
-  /** Pending until the definitions that existed at the start are served. */
+  /** Pending until the definitions that existed at the start are served. Rejects if they will not be. */
   loading: Promise<void> | undefined;
+  private readonly loaded: Latch = new Latch();
 
   constructor(deps: DefinitionsDeps) {
     this.deps = deps;
@@ -136,23 +137,22 @@ export class Definitions {
       observer: { whole: (items) => this.whole(items), changed: (event) => this.changed(event) },
     });
     if (this.info === undefined) return;
-    const loaded = new Latch();
-    this.loading = loaded.promise.then(() => {
+    this.loading = this.loaded.promise.then(() => {
       this.loading = undefined;
     });
-    this.loaded = () => loaded.open();
+    this.loading.catch(() => {});
   }
-
-  private loaded: () => void = () => {};
 
   /** Serves the existing definitions, and begins to follow them. */
   async prepare(): Promise<void> {
     if (this.info === undefined) return;
-    try {
-      await this.terminating.start(this.deps.contextOf(this.info).storage);
-    } finally {
-      this.loaded();
-    }
+    await this.terminating.start(this.deps.contextOf(this.info).storage);
+    this.loaded.open();
+  }
+
+  /** What waits for the definitions is refused, as they may never be served. */
+  giveUp(error: unknown): void {
+    this.loaded.reject(error);
   }
 
   /** Resolves once all that was written before this call is served. Rejects if that takes too long. */
@@ -163,7 +163,6 @@ export class Definitions {
   /** Resolves when nothing is running any more. */
   async stop(): Promise<void> {
     this.stopping.abort();
-    this.loaded();
     await this.terminating.stop();
     await Promise.all([...this.writing]);
   }

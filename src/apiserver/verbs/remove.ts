@@ -137,7 +137,11 @@ async function mark(
   return admitted(current);
 }
 
-function checkPreconditions({ info }: ResourceContext, current: KubernetesObject, preconditions: DeleteTerms['preconditions']): void {
+function checkPreconditions(
+  { info }: ResourceContext,
+  current: KubernetesObject,
+  preconditions: DeleteTerms['preconditions'],
+): void {
   const { metadata } = current;
   for (const [member, label] of [
     ['uid', 'UID'],
