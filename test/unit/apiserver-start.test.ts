@@ -8,7 +8,7 @@ import { Latch } from '../../src/watch/abort.ts';
 import { closers } from '../closing.ts';
 import { EVERYTHING } from '../garbage-world.ts';
 import { crdOf } from './crd-rig.ts';
-import { before, sightOf } from './shared-storage.ts';
+import { preceded, sightOf } from './shared-storage.ts';
 
 const closing = closers();
 const ORDERS = 'orders.example.com/v1';
@@ -44,7 +44,7 @@ describe('while the definitions are not there', () => {
 
   test.each(paths)('because the start has failed, nobody is told that there is nothing, or waits: %s', async (path) => {
     const away = (): Promise<never> => Promise.reject(refused(500, 'InternalError', 'away'));
-    const failed = server({ storage: before(sightOf(new MemoryStorage()).storage, away) });
+    const failed = server({ storage: preceded(sightOf(new MemoryStorage()).storage, away) });
     const early = ask(failed, path);
     await expect(failed.ready).rejects.toMatchObject({ status: { code: 500 } });
     expect([await early, await ask(failed, path)]).toEqual([503, 503]);
@@ -56,7 +56,7 @@ describe('while the definitions are not there', () => {
   test.each(paths)('because the storage does not answer, requests end in time: %s', async (path) => {
     const clock = new FakeClock();
     const never = new Promise<never>(() => {});
-    const waiting = server({ storage: before(sightOf(new MemoryStorage()).storage, () => never), clock });
+    const waiting = server({ storage: preceded(sightOf(new MemoryStorage()).storage, () => never), clock });
     const answer = ask(waiting, path);
     for (let seconds = 0; seconds < 120; seconds++) await clock.advanceAsync(1_000);
     expect(await answer).toBe(504);
@@ -65,7 +65,7 @@ describe('while the definitions are not there', () => {
 
   test.each(paths)('because the storage does not answer, a request does not hold up a shutdown: %s', async (path) => {
     const never = new Promise<never>(() => {});
-    const waiting = server({ storage: before(sightOf(new MemoryStorage()).storage, () => never), clock: new FakeClock() });
+    const waiting = server({ storage: preceded(sightOf(new MemoryStorage()).storage, () => never), clock: new FakeClock() });
     const answer = ask(waiting, path);
     await settled();
     await waiting.shutdown();

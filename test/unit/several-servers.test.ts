@@ -1,13 +1,17 @@
 // Servers that share a storage, of which one is late: it has not seen what another one has answered already.
 import { describe, expect, test } from 'vitest';
-import { ApiServer, type ApiServerOptions } from '../../src/apiserver/index.ts';
+import { GarbageCollector } from '../../src/apiserver/garbage-collector.ts';
+import { ApiServer, type ApiServerOptions, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { Catalog, type ResourceContext, type ResourceInfo } from '../../src/apiserver/resource-info.ts';
 import type { KubernetesObject, ObjectMeta } from '../../src/cache/object.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { Latch } from '../../src/watch/abort.ts';
 import { closers } from '../closing.ts';
-import { EVERYTHING, quiet } from '../garbage-world.ts';
+import { EVERYTHING, ORDERS as ORDERS_KIND, quiet } from '../garbage-world.ts';
+import { newContext } from './apiserver-verbs-support.ts';
 import { crdOf } from './crd-rig.ts';
-import { before, sightOf } from './shared-storage.ts';
+import { preceded, sightOf } from './shared-storage.ts';
 
 const closing = closers();
 const ORDERS = 'orders.example.com/v1';
@@ -94,6 +98,41 @@ describe('a collector that is late', () => {
   });
 });
 
+test('a kind that has gone while it was listed does not come back to hold up the owners of its objects', async () => {
+  const memory = new MemoryStorage();
+  const orders = memory.scope<Owner>(ORDERS_PREFIX);
+  const owner = { apiVersion: 'example.com/v1', kind: 'Order', name: 'owner', uid: 'owner' };
+  const widgets = [
+    { metadata: { name: 'w', namespace: 'default', uid: 'w', ownerReferences: [{ ...owner, blockOwnerDeletion: true }] } },
+  ];
+  const listed = new Latch();
+  // It takes no notice of signals.
+  const late = {
+    list: () => listed.promise.then(() => ({ items: widgets, resourceVersion: '1' })),
+    watch: () => new Promise(() => {}),
+  };
+  const kind = (definition: ResourceDefinition): ResourceInfo => new Catalog([definition], {}).all[0] as ResourceInfo;
+  const [order, widget] = [kind(ORDERS_KIND), kind({ ...ORDERS_KIND, plural: 'widgets', kind: 'Widget' })];
+  const catalog = { all: [order, widget] };
+  const contextOf = (info: ResourceInfo): ResourceContext =>
+    newContext({ info, storage: (info === order ? orders : late) as Storage, collected: true });
+  const more = { kindsKnown: async () => {}, clock: new FakeClock(), random: () => 0, onError: () => {} };
+  const collector = new GarbageCollector({ catalog, contextOf, ...more });
+  closing.push(() => collector.stop());
+  collector.start();
+  await settled();
+  catalog.all = [order];
+  collector.kindsChanged();
+  listed.open();
+  await settled();
+  const waiting = { deletionTimestamp: '2026-01-02T03:04:05Z', finalizers: ['foregroundDeletion'] };
+  await orders.create('default/owner', {
+    ...{ apiVersion: 'example.com/v1', kind: 'Order' },
+    metadata: { name: 'owner', namespace: 'default', uid: 'owner', ...waiting },
+  });
+  await expect.poll(() => orders.get('default/owner')).toBeUndefined();
+});
+
 describe('what others do between the look of the collector and its step', () => {
   const PATH = 'default/child';
   const gone = { apiVersion: 'example.com/v1', kind: 'Order', name: 'gone', uid: 'gone' };
@@ -117,7 +156,7 @@ describe('what others do between the look of the collector and its step', () => 
       orders.create({ metadata: { name, ownerReferences } } as unknown as Owner);
     const { storage, hold } = sightOf(memory);
     const collect = (): Promise<void> =>
-      server({ storage: before(storage, happens), garbageCollection: true }).ready.then(() => quiet(memory));
+      server({ storage: preceded(storage, happens), garbageCollection: true }).ready.then(() => quiet(memory));
     const change = (metadata: object): Promise<Owner> => orders.patch('child', { metadata });
     return { memory, orders, last, create, change, collect, hold: () => hold(ORDERS_PREFIX) };
   }
@@ -187,7 +226,7 @@ test('a namespace that is changed while its deletion begins does not go if the c
   const label = (): Promise<unknown> => namespaces.patch('n', { metadata: { labels: { a: 'b' } } });
   const happens = (method: string, key: string): Promise<unknown> | undefined =>
     method === 'update' && key === 'n' ? label() : undefined;
-  const asked = server({ storage: before(memory, happens) }).resource('namespaces/v1');
+  const asked = server({ storage: preceded(memory, happens) }).resource('namespaces/v1');
   const preconditions = { resourceVersion: metadata?.resourceVersion };
   await expect(asked.delete('n', { preconditions })).rejects.toMatchObject({ status: { code: 409 } });
   expect((await namespaces.get('n')).metadata).not.toHaveProperty('deletionTimestamp');

@@ -39,13 +39,13 @@ export function sightOf(memory: MemoryStorage): Sight {
 }
 
 /** A storage in which something happens right before some of its calls. */
-export function before(storage: Storage, happens: (method: string, key: string) => Promise<unknown> | undefined): Storage {
+export function preceded(storage: Storage, happens: (method: string, key: string) => Promise<unknown> | undefined): Storage {
   return new Proxy(storage, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== 'function') return value;
       if (name === 'scope' || name === 'served') {
-        return (...args: never[]) => before(value.apply(target, args) as Storage, happens);
+        return (...args: never[]) => preceded(value.apply(target, args) as Storage, happens);
       }
       if (name !== 'create' && name !== 'delete' && name !== 'update') return value.bind(target);
       return async (...args: [string, ...never[]]) => {
