@@ -57,7 +57,7 @@ export class Follower {
 
   /** Follows until the signal aborts: after a version, or from the beginning. Never rejects. */
   async follow(from?: string): Promise<void> {
-    const { clock, random, onError, signal } = this.deps;
+    const { storage, clock, random, onError, signal } = this.deps;
     const backoff = new Backoff({ minMs: 100, maxMs: 30_000, factor: 2, random });
     let after = from;
     while (!signal.aborted) {
@@ -66,7 +66,8 @@ export class Follower {
         await this.take(after, backoff);
       } catch (error) {
         // A cache has already reported what its storage refuses.
-        if (!signal.aborted && !isWatchError(error)) onError(error);
+        const isKnown = isWatchError(error) && (storage.cacheStats !== undefined || error.code === 'CLOSED');
+        if (!signal.aborted && !isKnown) onError(error);
       }
       after = undefined;
       if (!signal.aborted) await sleep(backoff.failed({}), { clock, signal }).catch(() => {});
