@@ -227,6 +227,8 @@ export class GarbageCollector {
     const found = await this.find(node);
     if (found === undefined) return; // its event is on its way
     const owners = ownersOf(found.object);
+    // One that was defined anew may be stored elsewhere.
+    if (owners.some((owner) => this.infoOf(owner)?.definition)) await this.deps.kindsKnown();
     const item = { namespace: found.place.namespace, prefix: node.prefix };
     const states: State[] = [];
     for (const owner of owners) states.push(await this.stateOf(owner, item, undefined));

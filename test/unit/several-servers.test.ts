@@ -98,6 +98,38 @@ describe('a collector that is late', () => {
   });
 });
 
+test('a collector that is late deletes nothing whose owner is of a kind that was defined anew', async () => {
+  const memory = new MemoryStorage();
+  const clock = new FakeClock();
+  const { storage, hold } = sightOf(memory);
+  const other = server({ storage: memory, customResourceDefinitions: true });
+  const crds = other.resource(CRDS);
+  const isServed = (by: ApiServer, scope: string): Promise<boolean> =>
+    by.kind('widgets.example.com/v1').then(
+      ({ type }) => type.namespaced === (scope === 'Namespaced'),
+      () => false,
+    );
+  await crds.create(crdOf());
+  await expect.poll(() => isServed(other, 'Namespaced')).toBe(true);
+  const late = server({ storage, clock, garbageCollection: true, customResourceDefinitions: true });
+  await late.ready;
+  expect(await isServed(late, 'Namespaced')).toBe(true);
+  const release = hold('apiextensions.k8s.io/customresourcedefinitions/');
+  await crds.delete('widgets.example.com');
+  await expect.poll(() => crds.get('widgets.example.com').catch(() => undefined)).toBeUndefined();
+  await crds.create(crdOf({ scope: 'Cluster' }));
+  await expect.poll(() => isServed(other, 'Cluster')).toBe(true);
+  const owner = (await other.resource('widgets.example.com/v1').create({ metadata: { name: 'owner' } })) as Owner;
+  const orders = other.resource(ORDERS).in('default');
+  await orders.create({ metadata: { name: 'child', ownerReferences: [refTo(owner)] } as ObjectMeta });
+  for (let seconds = 0; seconds < 20; seconds++) await clock.advanceAsync(1_000);
+  await settled();
+  release();
+  for (let seconds = 0; seconds < 100; seconds++) await clock.advanceAsync(1_000);
+  await quiet(memory);
+  expect((await orders.get('child')).metadata?.ownerReferences).toEqual([refTo(owner)]);
+});
+
 test('a kind that has gone while it was listed does not come back to hold up the owners of its objects', async () => {
   const memory = new MemoryStorage();
   const orders = memory.scope<Owner>(ORDERS_PREFIX);
