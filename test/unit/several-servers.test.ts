@@ -1,7 +1,7 @@
 // Servers that share a storage, of which one is late: it has not seen what another one has answered already.
 import { describe, expect, test } from 'vitest';
 import { GarbageCollector } from '../../src/apiserver/garbage-collector.ts';
-import { ApiServer, type ApiServerOptions, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { type AdmissionReview, ApiServer, type ApiServerOptions, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { Catalog, type ResourceContext, type ResourceInfo } from '../../src/apiserver/resource-info.ts';
 import type { KubernetesObject, ObjectMeta } from '../../src/cache/object.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
@@ -262,4 +262,25 @@ test('a namespace that is changed while its deletion begins does not go if the c
   const preconditions = { resourceVersion: metadata?.resourceVersion };
   await expect(asked.delete('n', { preconditions })).rejects.toMatchObject({ status: { code: 409 } });
   expect((await namespaces.get('n')).metadata).not.toHaveProperty('deletionTimestamp');
+});
+
+test('hooks are told the kind of what goes with a namespace, also if only another server serves it', async () => {
+  const memory = new MemoryStorage();
+  const more = { ...ORDERS_KIND, plural: 'widgets', kind: 'Widget' };
+  const other = server({ storage: memory, resources: [...EVERYTHING, more] });
+  await other.resource('namespaces/v1').create({ metadata: { name: 'n' } });
+  for (const type of [ORDERS, 'widgets.example.com/v1'])
+    await other
+      .resource(type)
+      .in('n')
+      .create({ metadata: { name: 'a' } });
+  const told: unknown[] = [];
+  const validate = ({ operation, resource, namespace, name }: AdmissionReview): void =>
+    void told.push([operation, resource, namespace, name]);
+  await server({ storage: memory, admission: { validate } }).resource('namespaces/v1').delete('n');
+  expect(told).toEqual([
+    ['DELETE', 'namespaces', 'n', 'n'],
+    ['DELETE', 'orders.example.com', 'n', 'a'],
+    ['DELETE', 'widgets.example.com', 'n', 'a'],
+  ]);
 });
