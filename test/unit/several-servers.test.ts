@@ -284,3 +284,32 @@ test('hooks are told the kind of what goes with a namespace, also if only anothe
     ['DELETE', 'widgets.example.com', 'n', 'a'],
   ]);
 });
+
+test('an object that was created before its definition was Established for all goes with the definition', async () => {
+  const memory = new MemoryStorage();
+  const clock = new FakeClock();
+  const stored = new Latch();
+  let writes = 0;
+  // The first write accepts the names. The second one, which says that it is Established, comes too late.
+  const happens = (method: string, key: string): Promise<unknown> | undefined =>
+    method === 'update' && key === 'widgets.example.com' && ++writes > 1 ? stored.promise : undefined;
+  const early = server({ storage: preceded(sightOf(memory).storage, happens), clock, customResourceDefinitions: true });
+  await early.ready;
+  const { storage, hold } = sightOf(memory);
+  const other = server({ storage, customResourceDefinitions: true });
+  await other.ready;
+  const release = hold('apiextensions.k8s.io/customresourcedefinitions/');
+  const crds = other.resource(CRDS);
+  await crds.create(crdOf());
+  await expect.poll(() => early.kind('widgets.example.com/v1').then(Boolean, () => false)).toBe(true);
+  await early
+    .resource('widgets.example.com/v1')
+    .in('default')
+    .create({ metadata: { name: 'a' } });
+  await crds.delete('widgets.example.com');
+  stored.open();
+  for (let seconds = 0; seconds < 10; seconds++) await clock.advanceAsync(1_000);
+  await expect.poll(() => crds.get('widgets.example.com').catch(() => undefined)).toBeUndefined();
+  expect(await memory.get('example.com/widgets/default/a')).toBeUndefined();
+  release();
+});

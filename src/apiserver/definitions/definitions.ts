@@ -317,8 +317,10 @@ export class Definitions {
     if (crd === undefined) return true;
     if (isTrue(crd, 'Established')) {
       await this.update(name, { uid, signal }, (current) => withCondition(current, IN_PROGRESS, this.deps.now()));
-      if (!(await this.clear(context, crd, { read, signal }))) return false;
     }
+    // Once its names were accepted, a server may have served it, and not have come to write that it is Established.
+    const mayHaveSome = isTrue(crd, 'Established') || isTrue(crd, 'NamesAccepted');
+    if (mayHaveSome && !(await this.clear(context, crd, { read, signal }))) return false;
     try {
       const validate = (current: KubernetesObject): void => {
         if (current.metadata?.finalizers?.some((each) => each !== CLEANUP)) throw new Held();
