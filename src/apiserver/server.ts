@@ -110,7 +110,8 @@ export class ApiServer<I = unknown> implements ResourceSource {
   readonly #unobserve: (() => void) | undefined;
   /**
    * Resolves when the server has started. Requests need not wait for it. Rejects with INVALID_ARGUMENT for a schema that is
-   * invalid, or needs a package that is not installed.
+   * invalid, or needs a package that is not installed, and with the storage's error if that fails. The start is not tried again:
+   * requests for kinds that may be defined are refused with 503, and nothing is collected.
    */
   readonly ready: Promise<void>;
   /** The handler for node:http: `createServer(server.handler)`. In frameworks such as Express, use it for all paths. */
@@ -185,7 +186,8 @@ export class ApiServer<I = unknown> implements ResourceSource {
    *
    *     await server.kind({ apiVersion: 'example.com/v1', kind: 'Order' })
    *
-   * @throws {WatchError} (rejects) INVALID_ARGUMENT for a resource that is not served.
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT for a resource that is not served; REFUSED with code 503 if the server could not
+   * start, or shuts down meanwhile.
    */
   async kind<T extends object = KubernetesObject>(
     kind: string | (GroupVersionKind & Typed<T>),
@@ -260,8 +262,8 @@ export class ApiServer<I = unknown> implements ResourceSource {
   }
 
   /**
-   * Makes `/readyz` fail, then refuses new requests with 503, ends all watches, and lets admitted requests finish. Resolves when
-   * nothing is left. Close the storage and the HTTP server yourself.
+   * Makes `/readyz` fail, then refuses new requests with 503, ends all watches, and lets admitted requests finish, also those in
+   * process. Resolves when nothing is left. Close the storage and the HTTP server yourself.
    */
   shutdown(options: ShutdownOptions = {}): Promise<void> {
     const { signal, delayMs = 0, spreadMs = 0 } = checkOptions(options, ['signal', 'delayMs', 'spreadMs']);
