@@ -215,7 +215,7 @@ export class GarbageCollector {
     if (!this.stopping.signal.aborted && !isRaced) this.deps.onError(error);
   }
 
-  /** Whether all owners exist, as far as is known without asking the storage: if so, there is nothing to do. */
+  /** Whether all owners exist, as far as the caches know that follow them: if so, there is nothing to do. */
   private async hasOwners(node: Node): Promise<boolean> {
     const item = { namespace: this.placeOf(node).namespace, prefix: node.prefix };
     for (const owner of node.owners) if ((await this.stateOf(owner, item, '0')) !== 'solid') return false;
@@ -243,7 +243,7 @@ export class GarbageCollector {
     return this.collect(node, found, states.includes('foreground'));
   }
 
-  /** The state of an owner: from memory with version 0, otherwise from the storage. Upstream: `isDangling`. */
+  /** The state of an owner: from its cache with version 0, otherwise from the storage. Upstream: `isDangling`. */
   private async stateOf(
     owner: OwnerReference,
     { namespace, prefix }: { readonly namespace: string | undefined; readonly prefix: string },
@@ -260,8 +260,10 @@ export class GarbageCollector {
     const key = storageKey({ namespace: info.namespaced ? namespace : undefined, name: owner.name });
     const { signal } = this.stopping;
     const { storage } = this.deps.contextOf(info);
+    // Without a cache, any state may be older than the one that has been followed.
+    const version = storage.cacheStats && resourceVersion;
     try {
-      const found = await storage.get(key, { resourceVersion, signal });
+      const found = await storage.get(key, { resourceVersion: version, signal });
       if (found === undefined || found.metadata?.uid !== owner.uid) return 'absent';
       const waits = waitsOf(found);
       return waits === undefined ? 'solid' : waits === ORPHAN ? 'orphan' : 'foreground';

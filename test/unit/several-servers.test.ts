@@ -4,7 +4,7 @@ import { GarbageCollector } from '../../src/apiserver/garbage-collector.ts';
 import { type AdmissionReview, ApiServer, type ApiServerOptions, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { Catalog, type ResourceContext, type ResourceInfo } from '../../src/apiserver/resource-info.ts';
 import type { KubernetesObject, ObjectMeta } from '../../src/cache/object.ts';
-import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import { type GetOptions, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { Latch } from '../../src/watch/abort.ts';
 import { closers } from '../closing.ts';
@@ -96,6 +96,27 @@ describe('a collector that is late', () => {
     await expect(owners.get('owner')).rejects.toMatchObject({ status: { code: 404 } });
     expect((await widgets.get('child')).metadata?.ownerReferences ?? []).toEqual([]);
   });
+});
+
+test('without a cache, an owner is not taken from a member of the storage that is late', async () => {
+  const memory = new MemoryStorage();
+  const orders = server({ storage: memory }).resource<Owner>(ORDERS).in('default');
+  const owner = await orders.create({ metadata: { name: 'owner' } } as Owner);
+  await orders.create({ metadata: { name: 'child', ownerReferences: [refTo(owner)] } } as unknown as Owner);
+  const old = (storage: Storage): Storage =>
+    new Proxy(storage, {
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name, target);
+        if (name === 'scope') return (...args: never[]) => old((value as typeof storage.scope).apply(target, args));
+        if (name !== 'get') return typeof value === 'function' ? value.bind(target) : value;
+        return async (key: string, options: GetOptions = {}) =>
+          key === 'default/owner' && options.resourceVersion === '0' ? owner : target.get(key, options);
+      },
+    });
+  await server({ storage: old(sightOf(memory).storage), cache: false, garbageCollection: true }).ready;
+  await settled();
+  await orders.delete('owner');
+  await expect.poll(() => orders.get('child').catch(() => undefined)).toBeUndefined();
 });
 
 test('a collector that is late deletes nothing whose owner is of a kind that was defined anew', async () => {
