@@ -48,6 +48,8 @@ interface CollectorDeps {
 
 /** A kind that is followed. */
 interface Followed {
+  /** The prefix of its objects in the storage. */
+  readonly prefix: string;
   readonly follower: Follower;
   readonly storage: ResourceContext['storage'];
   readonly ending: AbortController;
@@ -63,8 +65,8 @@ interface Found {
 /** What is known of an owner. `kept`: unknown, so the reference is left alone. */
 type State = 'solid' | 'absent' | 'foreground' | 'orphan' | 'kept';
 
-/** A node, or the uid of an owner whose dependents are to be looked at. */
-type Task = Node | string;
+/** A node, or the uid of an owner, or a kind of owners, whose dependents are to be looked at. */
+type Task = Node | Followed | string;
 /** The task to look at everything that is known. */
 const ALL = '';
 
@@ -151,12 +153,15 @@ export class GarbageCollector {
         if (type === 'DELETED') this.index.gone({ prefix, key }, object.metadata?.uid ?? '');
         else this.index.seen(prefix, key, object);
       },
-      // An owner waits until all kinds are followed.
       opened: () => {
+        // The deletion of an owner may have been missed. Before, a late cache may still have had it.
+        this.queue.add(followed);
+        // An owner waits until all kinds are followed.
         for (const node of this.index.allWaiting()) this.queue.add(node);
       },
     });
-    this.followed.set(prefix, { follower, storage, ending });
+    const followed: Followed = { prefix, follower, storage, ending };
+    this.followed.set(prefix, followed);
     const following = follower.follow().finally(() => this.following.delete(following));
     this.following.add(following);
   }
@@ -170,7 +175,7 @@ export class GarbageCollector {
     }
   }
 
-  /** Takes all objects of a kind. Objects that refer to them are looked at: the deletion of an owner may have been missed. */
+  /** Takes all objects of a kind. */
   private async whole(prefix: string, items: readonly KubernetesObject[], signal: AbortSignal): Promise<void> {
     const keys = new Set<string>();
     let at = 0;
@@ -182,6 +187,11 @@ export class GarbageCollector {
       if (ownersOf(object).length > 0 || waitsOf(object)) keys.add(key);
     }
     for (const node of [...this.index.of(prefix)]) if (!keys.has(node.key)) this.index.gone(node, node.uid);
+  }
+
+  /** Queues the objects that refer to objects of a kind. */
+  private async referring({ prefix }: Followed): Promise<void> {
+    let at = 0;
     const own = this.deps.catalog.all.filter((info) => info.prefix === prefix);
     const names = new Set(own.map(({ apiVersion, kind }) => `${apiVersion} ${kind}`));
     for (const node of this.index.all()) {
@@ -194,6 +204,7 @@ export class GarbageCollector {
     // After what clients wait for.
     await paceOf(undefined).turn();
     if (typeof task === 'string') return this.below(task);
+    if ('follower' in task) return this.referring(task);
     if (!this.index.has(task)) return;
     if (task.owners.length > 0 && !(await this.hasOwners(task))) await this.judge(task);
     if (task.waits) await this.finish(task);

@@ -9,7 +9,7 @@ import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { Latch } from '../../src/watch/abort.ts';
 import { closers } from '../closing.ts';
 import { EVERYTHING, ORDERS as ORDERS_KIND, quiet } from '../garbage-world.ts';
-import { newContext } from './apiserver-verbs-support.ts';
+import { newContext, over } from './apiserver-verbs-support.ts';
 import { crdOf } from './crd-rig.ts';
 import { preceded, sightOf } from './shared-storage.ts';
 
@@ -149,6 +149,36 @@ test('a collector that is late deletes nothing whose owner is of a kind that was
   for (let seconds = 0; seconds < 100; seconds++) await clock.advanceAsync(1_000);
   await quiet(memory);
   expect((await orders.get('child')).metadata?.ownerReferences).toEqual([refTo(owner)]);
+});
+
+test('an owner that a late cache still shows when its kind is listed is looked for again once the cache has caught up', async () => {
+  const orders = new MemoryStorage().scope<Owner>(ORDERS_PREFIX);
+  const owner = { apiVersion: 'example.com/v1', kind: 'Order', metadata: { name: 'owner', namespace: 'default', uid: 'owner' } };
+  await orders.create('default/child', {
+    ...{ apiVersion: 'example.com/v1', kind: 'Order' },
+    metadata: { name: 'child', namespace: 'default', uid: 'child', ownerReferences: [refTo(owner)] },
+  } as unknown as Owner);
+  // The list comes from the storage behind. A watch waits until the cache has reached it.
+  const reached = new Latch();
+  const late: Pick<Storage<Owner>, 'get' | 'watch'> = {
+    get: async (key, options) =>
+      key === 'default/owner' && options?.resourceVersion === '0' && !reached.isOpen ? owner : orders.get(key, options),
+    watch: async (options) => {
+      await reached.promise;
+      return orders.watch(options);
+    },
+  };
+  const storage = over(orders.served?.() as Storage, late as Partial<Storage>);
+  const all = [new Catalog([ORDERS_KIND], {}).all[0] as ResourceInfo];
+  const contextOf = (info: ResourceInfo): ResourceContext => newContext({ info, storage, collected: true });
+  const more = { kindsKnown: async () => {}, clock: new FakeClock(), random: () => 0, onError: () => {} };
+  const collector = new GarbageCollector({ catalog: { all }, contextOf, ...more });
+  closing.push(() => collector.stop());
+  collector.start();
+  await settled();
+  expect(await orders.get('default/child')).toBeDefined();
+  reached.open();
+  await expect.poll(() => orders.get('default/child')).toBeUndefined();
 });
 
 test('a kind that has gone while it was listed does not come back to hold up the owners of its objects', async () => {
