@@ -4,7 +4,7 @@ import { GarbageCollector } from '../../src/apiserver/garbage-collector.ts';
 import { type AdmissionReview, ApiServer, type ApiServerOptions, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { Catalog, type ResourceContext, type ResourceInfo } from '../../src/apiserver/resource-info.ts';
 import type { KubernetesObject, ObjectMeta } from '../../src/cache/object.ts';
-import { type GetOptions, MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { Latch } from '../../src/watch/abort.ts';
 import { closers } from '../closing.ts';
@@ -104,14 +104,10 @@ test('without a cache, an owner is not taken from a member of the storage that i
   const owner = await orders.create({ metadata: { name: 'owner' } } as Owner);
   await orders.create({ metadata: { name: 'child', ownerReferences: [refTo(owner)] } } as unknown as Owner);
   const old = (storage: Storage): Storage =>
-    new Proxy(storage, {
-      get(target, name) {
-        const value: unknown = Reflect.get(target, name, target);
-        if (name === 'scope') return (...args: never[]) => old((value as typeof storage.scope).apply(target, args));
-        if (name !== 'get') return typeof value === 'function' ? value.bind(target) : value;
-        return async (key: string, options: GetOptions = {}) =>
-          key === 'default/owner' && options.resourceVersion === '0' ? owner : target.get(key, options);
-      },
+    over(storage, {
+      scope: ((prefix: string) => old(storage.scope(prefix))) as Storage['scope'],
+      get: async (key, options) =>
+        key === 'default/owner' && options?.resourceVersion === '0' ? owner : storage.get(key, options),
     });
   await server({ storage: old(sightOf(memory).storage), cache: false, garbageCollection: true }).ready;
   await settled();
