@@ -9,7 +9,7 @@ import { tooLarge } from '../storage/statuses.ts';
 import type { ChangeEvent, Storage, StorageEvent } from '../storage/storage.ts';
 import { Backoff } from '../watch/backoff.ts';
 import { type Clock, sleep } from '../watch/clock.ts';
-import { isWatchError } from '../watch/errors.ts';
+import { isWatchError, refusalCode } from '../watch/errors.ts';
 import { paceOf, STRIDE } from '../watch/fair-queue.ts';
 import { nextTurn } from '../watch/turn.ts';
 import type { Watch } from '../watch/watch.ts';
@@ -65,8 +65,9 @@ export class Follower {
         after ??= await this.list();
         await this.take(after, backoff);
       } catch (error) {
-        // A cache has already reported what its storage refuses.
-        const isKnown = isWatchError(error) && (storage.cacheStats !== undefined || error.code === 'CLOSED');
+        // A cache has already reported what its storage refuses. After a 410, it only lists again.
+        const isUsual = isWatchError(error, 'CLOSED') || refusalCode(error) === 410;
+        const isKnown = isUsual || (isWatchError(error) && storage.cacheStats !== undefined);
         if (!signal.aborted && !isKnown) onError(error);
       }
       after = undefined;

@@ -419,12 +419,13 @@ describe('several servers, and restarts', () => {
 });
 
 test.each([
-  ['without a cache', undefined, 1],
-  ['with a cache, which reports it itself', {}, 0],
-])('that a kind cannot be listed is reported %s', async (_, cacheStats, times) => {
+  ['without a cache', undefined, 500, 1],
+  ['with a cache, which reports it itself', {}, 500, 0],
+  ['unless it is only too late to go on', undefined, 410, 0],
+])('that a kind cannot be listed is reported %s', async (_, cacheStats, code, times) => {
   const errors: unknown[] = [];
   const ending = new AbortController();
-  const list = async (): Promise<never> => Promise.reject(refused(500, 'StorageReadError', 'not an object'));
+  const list = async (): Promise<never> => Promise.reject(refused(code, 'Refused', 'told to fail'));
   const follower = new Follower({
     ...{ storage: { list, cacheStats } as unknown as Storage, signal: ending.signal, clock: new FakeClock(), random: () => 0 },
     ...{ whole: () => {}, changed: () => {}, onError: (error: unknown) => void errors.push(error) },
