@@ -138,6 +138,11 @@ export class Admission {
     return new Admission(this.deps, writer);
   }
 
+  /** The same hooks for another kind. */
+  about(resource: string): Admission {
+    return new Admission({ ...this.deps, resource }, this.writer);
+  }
+
   private async call(hook: 'mutate' | 'validate', object: KubernetesObject | undefined, asked: Asked): Promise<unknown> {
     const { hooks, clock, timeoutMs } = this.deps;
     const what = `${hook}.${this.deps.resource}`;

@@ -137,6 +137,14 @@ export function statusOf(error: unknown): { readonly status: Status; readonly un
   return { status: INTERNAL, unexpected: true };
 }
 
+/** 503: the server could not start, so what it would answer may be wrong. */
+export const NOT_STARTED: Status = toStatus({
+  code: 503,
+  reason: 'ServiceUnavailable',
+  message: 'this server has not started',
+  details: { retryAfterSeconds: 5 },
+});
+
 /** 503: the server is shutting down. */
 export const LEAVING: Status = toStatus({
   code: 503,

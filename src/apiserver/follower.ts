@@ -5,10 +5,11 @@
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import { compareVersions } from '../cache/versions.ts';
+import { tooLarge } from '../storage/statuses.ts';
 import type { ChangeEvent, Storage, StorageEvent } from '../storage/storage.ts';
 import { Backoff } from '../watch/backoff.ts';
 import { type Clock, sleep } from '../watch/clock.ts';
-import { isWatchError } from '../watch/errors.ts';
+import { isWatchError, refusalCode } from '../watch/errors.ts';
 import { paceOf, STRIDE } from '../watch/fair-queue.ts';
 import { nextTurn } from '../watch/turn.ts';
 import type { Watch } from '../watch/watch.ts';
@@ -48,13 +49,15 @@ export class Follower {
   async list(): Promise<string> {
     const { storage, signal, whole } = this.deps;
     const { items, resourceVersion } = await storage.list({ signal });
+    // A storage may ignore signals.
+    signal.throwIfAborted();
     await whole(items);
     return resourceVersion;
   }
 
   /** Follows until the signal aborts: after a version, or from the beginning. Never rejects. */
   async follow(from?: string): Promise<void> {
-    const { clock, random, onError, signal } = this.deps;
+    const { storage, clock, random, onError, signal } = this.deps;
     const backoff = new Backoff({ minMs: 100, maxMs: 30_000, factor: 2, random });
     let after = from;
     while (!signal.aborted) {
@@ -62,15 +65,20 @@ export class Follower {
         after ??= await this.list();
         await this.take(after, backoff);
       } catch (error) {
-        // A cache has already reported what its storage refuses.
-        if (!signal.aborted && !isWatchError(error)) onError(error);
+        // A cache has already reported what its storage refuses. After a 410, it only lists again.
+        const isUsual = isWatchError(error, 'CLOSED') || refusalCode(error) === 410;
+        const isKnown = isUsual || (isWatchError(error) && storage.cacheStats !== undefined);
+        if (!signal.aborted && !isKnown) onError(error);
       }
       after = undefined;
       if (!signal.aborted) await sleep(backoff.failed({}), { clock, signal }).catch(() => {});
     }
   }
 
-  /** Resolves to whether all that was written before this call has been taken. If not, it has to list again first. */
+  /**
+   * Resolves to whether all that was written before this call has been taken. If not, it has to list again first. Rejects if its
+   * cache is too late.
+   */
   async caughtUp(): Promise<boolean> {
     const { storage, signal } = this.deps;
     const { watch } = this;
@@ -78,7 +86,10 @@ export class Follower {
     if (storage.cacheStats !== undefined) {
       // A storage that answers from memory has already sent its watches everything that a list shows. A request for progress
       // would reach clients' watches, too.
-      await storage.list({ limit: 1, signal });
+      const { resourceVersion } = await storage.list({ limit: 1, signal });
+      const { resourceVersion: cached } = storage.cacheStats;
+      // A cache that is late has passed the request on.
+      if (compareVersions(cached, resourceVersion) < 0) throw tooLarge(resourceVersion, cached);
     } else {
       const version = await storage.currentVersion({ signal });
       await storage.requestProgress();
@@ -114,7 +125,7 @@ export class Follower {
 
   private async isOver(batch: readonly StorageEvent<KubernetesObject>[]): Promise<boolean> {
     for (const [at, event] of batch.entries()) {
-      if (event.type === 'ERROR') return true;
+      if (event.type === 'ERROR' || this.deps.signal.aborted) return true;
       if (event.type !== 'BOOKMARK') {
         const taken = this.deps.changed(event);
         if (taken) await taken;

@@ -9,7 +9,7 @@
  * Several servers may share a storage; each of them collects, and any of them may end in between. So no decision depends on what one
  * of them remembers:
  * - What the index says is only a reason to look. An object is deleted after it and each of its owners have been read from the
- *   storage, by its uid and only as it was read: two servers that come to the same object delete it once.
+ *   storage, by its uid and only while what was decided by is the same: two servers that come to the same object delete it once.
  * - An owner waits because its stored object says so. Its finalizer goes once all earlier writes have been seen, and none of the
  *   objects that it waits for is left.
  * - Each server begins at a random place among many dependents, and skips what others have done: they share the work.
@@ -19,14 +19,14 @@
  * Upstream: `pkg/controller/garbagecollector`.
  */
 import { setMaxListeners } from 'node:events';
-import { type KubernetesObject, versionOf } from '../cache/object.ts';
+import type { KubernetesObject } from '../cache/object.ts';
 import type { DeleteOptions, NamespacedName } from '../cache/resource-client.ts';
 import type { Clock } from '../watch/clock.ts';
 import { invalid, isWatchError } from '../watch/errors.ts';
 import { paceOf, STRIDE } from '../watch/fair-queue.ts';
 import { WorkQueue } from '../workqueue/queue.ts';
 import { exponential } from '../workqueue/rate-limiters.ts';
-import { hasCode, notFound } from './api-status.ts';
+import { conflict, hasCode, MODIFIED, notFound } from './api-status.ts';
 import { Follower } from './follower.ts';
 import { blocks, isSameOwners, type Node, OwnerIndex, type OwnerReference, ownersOf, waitsOf } from './owner-index.ts';
 import { type Catalog, type ResourceContext, type ResourceInfo, storageKey } from './resource-info.ts';
@@ -39,6 +39,8 @@ import { updateObject } from './verbs/write.ts';
 interface CollectorDeps {
   readonly catalog: Pick<Catalog, 'all'>;
   readonly contextOf: (info: ResourceInfo) => ResourceContext;
+  /** Resolves once the catalog has every kind that had been defined before. Rejects if that takes too long. */
+  readonly kindsKnown: () => Promise<void>;
   readonly clock: Clock;
   readonly random: () => number;
   readonly onError: (error: unknown) => void;
@@ -46,10 +48,11 @@ interface CollectorDeps {
 
 /** A kind that is followed. */
 interface Followed {
+  /** The prefix of its objects in the storage. */
+  readonly prefix: string;
   readonly follower: Follower;
   readonly storage: ResourceContext['storage'];
   readonly ending: AbortController;
-  readonly ended: Promise<void>;
 }
 
 /** An object as it was read, and what it takes to write it. */
@@ -62,8 +65,8 @@ interface Found {
 /** What is known of an owner. `kept`: unknown, so the reference is left alone. */
 type State = 'solid' | 'absent' | 'foreground' | 'orphan' | 'kept';
 
-/** A node, or the uid of an owner whose dependents are to be looked at. */
-type Task = Node | string;
+/** A node, or the uid of an owner, or a kind of owners, whose dependents are to be looked at. */
+type Task = Node | Followed | string;
 /** The task to look at everything that is known. */
 const ALL = '';
 
@@ -86,6 +89,7 @@ export class GarbageCollector {
   private readonly index: OwnerIndex;
   private readonly queue: WorkQueue<Task>;
   private readonly followed: Map<string, Followed> = new Map();
+  private readonly following: Set<Promise<void>> = new Set();
   private readonly stopping: AbortController = new AbortController();
   private running: Promise<void> | undefined;
   /** Kinds whose references to owners that they cannot have were reported. */
@@ -131,7 +135,7 @@ export class GarbageCollector {
     this.stopping.abort();
     this.queue.shutDown();
     for (const { ending } of this.followed.values()) ending.abort();
-    await Promise.all([this.running, ...Array.from(this.followed.values(), ({ ended }) => ended)]);
+    await Promise.all([this.running, ...this.following]);
   }
 
   private begin(info: ResourceInfo): void {
@@ -143,18 +147,23 @@ export class GarbageCollector {
     const { signal } = ending;
     const follower = new Follower({
       ...{ storage, signal, clock, random, onError },
-      whole: (items) => this.whole(prefix, items),
+      whole: (items) => this.whole(prefix, items, signal),
       changed: ({ type, object }) => {
         const key = keyOf(object);
         if (type === 'DELETED') this.index.gone({ prefix, key }, object.metadata?.uid ?? '');
         else this.index.seen(prefix, key, object);
       },
-      // An owner waits until all kinds are followed.
       opened: () => {
+        // The deletion of an owner may have been missed. Before, a late cache may still have had it.
+        this.queue.add(followed);
+        // An owner waits until all kinds are followed.
         for (const node of this.index.allWaiting()) this.queue.add(node);
       },
     });
-    this.followed.set(prefix, { follower, storage, ending, ended: follower.follow() });
+    const followed: Followed = { prefix, follower, storage, ending };
+    this.followed.set(prefix, followed);
+    const following = follower.follow().finally(() => this.following.delete(following));
+    this.following.add(following);
   }
 
   /** Undefined if what is stored cannot be served, which the server has already reported. */
@@ -166,17 +175,23 @@ export class GarbageCollector {
     }
   }
 
-  /** Takes all objects of a kind. Objects that refer to them are looked at: the deletion of an owner may have been missed. */
-  private async whole(prefix: string, items: readonly KubernetesObject[]): Promise<void> {
+  /** Takes all objects of a kind. */
+  private async whole(prefix: string, items: readonly KubernetesObject[], signal: AbortSignal): Promise<void> {
     const keys = new Set<string>();
     let at = 0;
     for (const object of items) {
       if (++at % STRIDE === 0) await paceOf(undefined).pause();
+      signal.throwIfAborted();
       const key = keyOf(object);
       this.index.seen(prefix, key, object);
       if (ownersOf(object).length > 0 || waitsOf(object)) keys.add(key);
     }
     for (const node of [...this.index.of(prefix)]) if (!keys.has(node.key)) this.index.gone(node, node.uid);
+  }
+
+  /** Queues the objects that refer to objects of a kind. */
+  private async referring({ prefix }: Followed): Promise<void> {
+    let at = 0;
     const own = this.deps.catalog.all.filter((info) => info.prefix === prefix);
     const names = new Set(own.map(({ apiVersion, kind }) => `${apiVersion} ${kind}`));
     for (const node of this.index.all()) {
@@ -189,6 +204,7 @@ export class GarbageCollector {
     // After what clients wait for.
     await paceOf(undefined).turn();
     if (typeof task === 'string') return this.below(task);
+    if ('follower' in task) return this.referring(task);
     if (!this.index.has(task)) return;
     if (task.owners.length > 0 && !(await this.hasOwners(task))) await this.judge(task);
     if (task.waits) await this.finish(task);
@@ -210,7 +226,7 @@ export class GarbageCollector {
     if (!this.stopping.signal.aborted && !isRaced) this.deps.onError(error);
   }
 
-  /** Whether all owners exist, as far as is known without asking the storage: if so, there is nothing to do. */
+  /** Whether all owners exist, as far as the caches know that follow them: if so, there is nothing to do. */
   private async hasOwners(node: Node): Promise<boolean> {
     const item = { namespace: this.placeOf(node).namespace, prefix: node.prefix };
     for (const owner of node.owners) if ((await this.stateOf(owner, item, '0')) !== 'solid') return false;
@@ -222,6 +238,8 @@ export class GarbageCollector {
     const found = await this.find(node);
     if (found === undefined) return; // its event is on its way
     const owners = ownersOf(found.object);
+    // One that was defined anew may be stored elsewhere.
+    if (owners.some((owner) => this.infoOf(owner)?.definition)) await this.deps.kindsKnown();
     const item = { namespace: found.place.namespace, prefix: node.prefix };
     const states: State[] = [];
     for (const owner of owners) states.push(await this.stateOf(owner, item, undefined));
@@ -236,7 +254,7 @@ export class GarbageCollector {
     return this.collect(node, found, states.includes('foreground'));
   }
 
-  /** The state of an owner: from memory with version 0, otherwise from the storage. Upstream: `isDangling`. */
+  /** The state of an owner: from its cache with version 0, otherwise from the storage. Upstream: `isDangling`. */
   private async stateOf(
     owner: OwnerReference,
     { namespace, prefix }: { readonly namespace: string | undefined; readonly prefix: string },
@@ -253,8 +271,10 @@ export class GarbageCollector {
     const key = storageKey({ namespace: info.namespaced ? namespace : undefined, name: owner.name });
     const { signal } = this.stopping;
     const { storage } = this.deps.contextOf(info);
+    // Without a cache, any state may be older than the one that has been followed.
+    const version = storage.cacheStats && resourceVersion;
     try {
-      const found = await storage.get(key, { resourceVersion, signal });
+      const found = await storage.get(key, { resourceVersion: version, signal });
       if (found === undefined || found.metadata?.uid !== owner.uid) return 'absent';
       const waits = waitsOf(found);
       return waits === undefined ? 'solid' : waits === ORPHAN ? 'orphan' : 'foreground';
@@ -292,23 +312,13 @@ export class GarbageCollector {
     );
   }
 
-  /**
-   * Deletes an object as it was read. If it has changed since, but not its owners, it goes all the same. Upstream:
-   * `deleteObject`.
-   */
+  /** Deletes an object, unless what was decided about it no longer holds. */
   private async remove({ context, place, object }: Found, propagation: DeleteOptions['propagation']): Promise<void> {
-    const { signal } = this.stopping;
-    const uid = object.metadata?.uid;
-    const terms = { dryRun: false, propagation, signal };
+    const preconditions = { uid: object.metadata?.uid, holds: (current: KubernetesObject) => isAsDecided(current, object) };
     try {
-      await deleteObject(context, place, { ...terms, preconditions: { uid, resourceVersion: versionOf(object) } });
+      await deleteObject(context, place, { dryRun: false, propagation, signal: this.stopping.signal, preconditions });
     } catch (error) {
-      if (hasCode(error, 404)) return;
-      if (!hasCode(error, 409)) throw error;
-      const now = await context.storage.get(storageKey(place), { signal });
-      if (now === undefined || now.metadata?.uid !== uid) return;
-      if (!isSameOwners(ownersOf(now), ownersOf(object))) throw error;
-      await deleteObject(context, place, { ...terms, preconditions: { uid } });
+      if (!hasCode(error, 404)) throw error;
     }
   }
 
@@ -344,6 +354,8 @@ export class GarbageCollector {
       .catch(() => {})
       .then(async () => {
         this.nextRound = undefined;
+        // Dependents may be of a kind that another server serves already.
+        await this.deps.kindsKnown();
         const looks = Promise.all(Array.from(this.followed.values(), ({ follower }) => follower.caughtUp()));
         this.round = looks;
         return (await looks).every((each) => each);
@@ -370,6 +382,7 @@ export class GarbageCollector {
     const { info } = context;
     const make = (current: KubernetesObject): KubernetesObject => {
       if (current.metadata?.uid !== object.metadata?.uid) throw notFound(info, place.name);
+      if (!isAsDecided(current, object)) throw conflict(info, place.name, MODIFIED);
       return change(presented(info, current));
     };
     return updateObject(context, { place, row: info.main, dryRun: false, signal: this.stopping.signal, make });
@@ -387,6 +400,13 @@ export class GarbageCollector {
 
 /** Whether a name can be in a URL. Upstream: `IsValidPathSegmentName`. */
 const isSegment = (name: unknown): boolean => typeof name === 'string' && /^[^/%]+$/.test(name) && name !== '.' && name !== '..';
+
+/** Whether an object still has all that decides about it; the rest may have changed. Otherwise, it is looked at again. */
+function isAsDecided(current: KubernetesObject, object: KubernetesObject): boolean {
+  const rest = ({ metadata: { deletionTimestamp, finalizers = [] } = {} }: KubernetesObject): string =>
+    `${deletionTimestamp} ${[ORPHAN, FOREGROUND].map((each) => finalizers.includes(each))}`;
+  return isSameOwners(ownersOf(current), ownersOf(object)) && rest(current) === rest(object);
+}
 
 const keyOf = ({ metadata }: KubernetesObject): string =>
   storageKey({ namespace: metadata?.namespace, name: metadata?.name ?? '' });

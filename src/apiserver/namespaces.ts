@@ -81,9 +81,9 @@ export class Namespaces {
   }
 
   /** Creates what must always exist, and begins to watch for Terminating namespaces, whichever server has deleted them. */
-  async prepare(): Promise<void> {
+  async prepare(signal: AbortSignal): Promise<void> {
     if (this.info === undefined) return;
-    await this.createDefault();
+    await this.createDefault(signal);
     await this.terminating.start(this.deps.contextOf(this.info).storage);
   }
 
@@ -140,14 +140,14 @@ export class Namespaces {
    * Deletes what is in a namespace, whether or not the namespace itself has finalizers. Resolves to false if finalizers keep some
    * objects. Rejects with 404 if the namespace has been deleted or replaced in the meantime.
    */
-  async empty(object: KubernetesObject, { dryRun, signal }: EmptyTerms): Promise<boolean> {
+  async empty(object: KubernetesObject, { dryRun, signal, check: mayGo }: EmptyTerms): Promise<boolean> {
     const { metadata } = object;
     const [namespace, uid] = [metadata?.name ?? '', metadata?.uid];
     if (this.info === undefined) return true;
     if (namespace === DEFAULT) throw forbidden(this.info, namespace, 'this namespace may not be deleted');
     if (dryRun) return true;
     const context = this.deps.contextOf(this.info);
-    await this.terminate(context, namespace, uid);
+    await this.terminate(context, object, mayGo);
     const check = async (): Promise<void> => {
       if ((await context.storage.get(namespace, { signal }))?.metadata?.uid !== uid) throw notFound(context.info, namespace);
     };
@@ -158,7 +158,8 @@ export class Namespaces {
     const { catalog, storage } = this.deps;
     for (const info of await unknownKinds(storage, { catalog, namespace, signal })) {
       const isOne = (object: KubernetesObject): boolean => kindOf(object, info.prefix, namespace) !== undefined;
-      const own = { ...context, info, storage: storage.scope(info.prefix), empty: undefined, prepared: undefined };
+      const admission = context.admission?.about(info.resourceName);
+      const own = { ...context, info, storage: storage.scope(info.prefix), admission, empty: undefined, prepared: undefined };
       if (!(await clear(own, namespace, { check, signal, isOne }))) isEmpty = false;
     }
     return isEmpty && (await this.finalized(context, namespace, uid));
@@ -181,9 +182,9 @@ export class Namespaces {
     if (namespace !== undefined) this.terminating.hurry(namespace);
   }
 
-  private async createDefault(): Promise<void> {
+  private async createDefault(signal?: AbortSignal): Promise<void> {
     const context = this.deps.contextOf(this.info as ResourceInfo);
-    await createObject(unasked(context), { metadata: { name: DEFAULT } }, { namespace: undefined, dryRun: false }).catch(
+    await createObject(unasked(context), { metadata: { name: DEFAULT } }, { namespace: undefined, dryRun: false, signal }).catch(
       (error: unknown) => {
         if (!hasCode(error, 409)) throw error;
       },
@@ -209,9 +210,14 @@ export class Namespaces {
     return all.filter((info) => all.find(({ prefix }) => prefix === info.prefix) === info);
   }
 
-  private async terminate({ storage, now, info }: ResourceContext, name: string, uid: string | undefined): Promise<void> {
+  private async terminate(
+    { storage, now, info }: ResourceContext,
+    { metadata: { name = '', uid } = {} }: KubernetesObject,
+    mayGo: EmptyTerms['check'],
+  ): Promise<void> {
     await storage.update(name, (current) => {
       if (current.metadata?.uid !== uid) throw notFound(info, name);
+      mayGo(current);
       if (current.metadata?.deletionTimestamp !== undefined) return current;
       const marked = withMeta(current, { deletionTimestamp: timestamp(now()), deletionGracePeriodSeconds: 0 });
       return { ...marked, status: { ...(marked as { status?: object }).status, phase: 'Terminating' } };

@@ -194,6 +194,8 @@ export interface EmptyTerms {
   /** Check everything, but change nothing. */
   readonly dryRun: boolean;
   readonly signal: AbortSignal | undefined;
+  /** Throws if the object must not go as it is now. */
+  readonly check: (current: KubernetesObject) => void;
 }
 
 /** Keeps objects from being created while the definition of their kind is being deleted, as namespaces do with their content. */
@@ -222,6 +224,8 @@ export interface ResourceContext {
   readonly versions?: (() => readonly ResourceInfo[]) | undefined;
   /** Called with unexpected errors. */
   readonly onError: (error: unknown) => void;
+  /** Keeps the storage open for a request in process. */
+  readonly during: <R>(verb: Promise<R>) => Promise<R>;
   /** Aborts when the server shuts down. Absent if the storage's watches then end by themselves. */
   readonly closing?: AbortSignal | undefined;
   /**

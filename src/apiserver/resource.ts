@@ -112,11 +112,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const row = this.#row(subresource);
     const context = this.#context();
     const got = getObject(context, placeOf(this, name), { resourceVersion, signal });
-    return await answered(
-      context,
-      { signal },
-      got.then((object) => this.#shown(object, row)),
-    );
+    return this.#shown(context, await answered(context, { signal }, got), row);
   }
 
   /** Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. */
@@ -132,7 +128,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const sent = plain(object);
     if (check) atOnce((await check()).object(sent));
     const created = await answered(context, { signal }, createObject(context, sent, { namespace, dryRun, signal, writer }));
-    return this.#shown(created, info.main);
+    return this.#shown(context, created, info.main);
   }
 
   /** Replaces an object. If it has a `resourceVersion` that is not the newest, it is refused with 409. */
@@ -164,7 +160,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     // As over HTTP, where the client fills these in.
     const config = { apiVersion: kind.apiVersion, kind: kind.kind, ...sent };
     const applied = (async () => applyObject(context, { ...terms, config, force, fields }))();
-    return this.#shown((await answered(context, terms, applied)).object, row);
+    return this.#shown(context, (await answered(context, terms, applied)).object, row);
   }
 
   /** Deletes an object. Resolves with the object if finalizers still hold it, and with undefined if it is gone. */
@@ -174,7 +170,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const context = this.#context();
     const deleted = deleteObject(context, placeOf(this, name), { dryRun, signal, preconditions, propagation });
     const { object, gone } = await answered(context, { signal }, deleted);
-    return gone ? undefined : this.#shown(object, context.info.main);
+    return gone ? undefined : this.#shown(context, object, context.info.main);
   }
 
   /** Deletes the objects that the selectors match, one after the other. Resolves with these objects. */
@@ -197,11 +193,11 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
 
   async #update(terms: UpdateTerms): Promise<T> {
     const context = this.#context();
-    return this.#shown(await answered(context, terms, updateObject(context, terms)), terms.row);
+    return this.#shown(context, await answered(context, terms, updateObject(context, terms)), terms.row);
   }
 
-  #shown(object: KubernetesObject, row: Subresource): T {
-    return copyOf(row.view(presented(this.#context().info, object))) as T;
+  #shown({ info }: ResourceContext, object: KubernetesObject, row: Subresource): T {
+    return copyOf(row.view(presented(info, object))) as T;
   }
 
   #row(subresource: string | undefined): Subresource {
@@ -241,12 +237,12 @@ function fieldCheck(kind: SeenKind, mode: WriteOptions['fieldValidation']): (() 
 
 /** The result of a verb. Unexpected errors become refusals, as over HTTP, and are reported to `onError`. */
 async function answered<R>(
-  { onError }: ResourceContext,
+  { onError, during }: ResourceContext,
   { signal }: { readonly signal?: AbortSignal | undefined },
   verb: Promise<R>,
 ): Promise<R> {
   try {
-    return await verb;
+    return await during(verb);
   } catch (error) {
     const { status, unexpected } = statusOf(error);
     if (!unexpected || signal?.aborted) throw error;

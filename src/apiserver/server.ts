@@ -33,7 +33,7 @@ import type { Soon } from '../watch/fair-queue.ts';
 import { processMetrics } from '../watch/process-metrics.ts';
 import { METRICS_TYPE, type MetricGroup, toText } from '../watch/telemetry.ts';
 import { Admission } from './admission.ts';
-import { LEAVING, noSuchPath, toError } from './api-status.ts';
+import { LEAVING, NOT_STARTED, noSuchPath, toError } from './api-status.ts';
 import type { ResourceDefinition } from './definition.ts';
 import { Definitions, toCrdDefinition } from './definitions/definitions.ts';
 import { Documents } from './documents/openapi.ts';
@@ -102,13 +102,16 @@ export class ApiServer<I = unknown> implements ResourceSource {
   readonly #unservable: Map<string, WatchError> = new Map();
   readonly #contexts: Map<ResourceInfo, ResourceContext> = new Map();
   readonly #answering: Set<Promise<Answer>> = new Set();
+  /** Requests in process. */
+  readonly #working: Set<Promise<unknown>> = new Set();
   /** Storages whose watches end once earlier requests have been answered. */
   readonly #retiring: Set<Promise<void>> = new Set();
   #shutdown: Promise<void> | undefined;
   readonly #unobserve: (() => void) | undefined;
   /**
    * Resolves when the server has started. Requests need not wait for it. Rejects with INVALID_ARGUMENT for a schema that is
-   * invalid, or needs a package that is not installed.
+   * invalid, or needs a package that is not installed, and with the storage's error if that fails. The start is not tried again:
+   * requests for kinds that may be defined are refused with 503, and nothing is collected.
    */
   readonly ready: Promise<void>;
   /** The handler for node:http: `createServer(server.handler)`. In frameworks such as Express, use it for all paths. */
@@ -137,7 +140,8 @@ export class ApiServer<I = unknown> implements ResourceSource {
     const [closing, caches] = [this.#closing.signal, () => this.#caches()];
     this.#health = new HealthChecks({ storage, clock, caches, closing });
     this.#namespaces = new Namespaces({ catalog: this.#catalog, storage, contextOf, clock, random, onError });
-    const collected = { catalog: this.#catalog, contextOf, clock, random, onError };
+    const kindsKnown = (): Promise<void> => this.#definitions.caughtUp();
+    const collected = { catalog: this.#catalog, contextOf, kindsKnown, clock, random, onError };
     this.#collector = this.#settings.garbageCollection ? new GarbageCollector(collected) : undefined;
     const replaced = (infos: readonly ResourceInfo[], ends: boolean): void => this.#replaced(infos, ends);
     const { now } = this.#settings;
@@ -182,7 +186,8 @@ export class ApiServer<I = unknown> implements ResourceSource {
    *
    *     await server.kind({ apiVersion: 'example.com/v1', kind: 'Order' })
    *
-   * @throws {WatchError} (rejects) INVALID_ARGUMENT for a resource that is not served.
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT for a resource that is not served; REFUSED with code 503 if the server could not
+   * start, or shuts down meanwhile.
    */
   async kind<T extends object = KubernetesObject>(
     kind: string | (GroupVersionKind & Typed<T>),
@@ -257,8 +262,8 @@ export class ApiServer<I = unknown> implements ResourceSource {
   }
 
   /**
-   * Makes `/readyz` fail, then refuses new requests with 503, ends all watches, and lets admitted requests finish. Resolves when
-   * nothing is left. Close the storage and the HTTP server yourself.
+   * Makes `/readyz` fail, then refuses new requests with 503, ends all watches, and lets admitted requests finish, also those in
+   * process. Resolves when nothing is left. Close the storage and the HTTP server yourself.
    */
   shutdown(options: ShutdownOptions = {}): Promise<void> {
     const { signal, delayMs = 0, spreadMs = 0 } = checkOptions(options, ['signal', 'delayMs', 'spreadMs']);
@@ -280,14 +285,18 @@ export class ApiServer<I = unknown> implements ResourceSource {
       .finally(() => {
         this.#checking = undefined;
       });
+    const { signal } = this.#closing;
     try {
       await this.#schemas.prepare(this.#catalog.fixed);
       await checked;
-      await this.#namespaces.prepare();
+      signal.throwIfAborted();
+      await this.#namespaces.prepare(signal);
+      signal.throwIfAborted();
       await this.#definitions.prepare();
       this.#collector?.start();
       this.#health.start = { name: 'start', ok: true };
     } catch (error) {
+      this.#definitions.giveUp(toError(NOT_STARTED));
       this.#health.start = { name: 'start', ok: false, error };
       throw error;
     }
@@ -313,12 +322,14 @@ export class ApiServer<I = unknown> implements ResourceSource {
     const { signal } = this.#cut;
     if (delayMs > 0) await sleep(delayMs, { clock: this.#settings.clock, signal }).catch(() => {});
     this.#closing.abort(toError(LEAVING));
+    this.#definitions.giveUp(toError(LEAVING));
     this.#sessions.stop(spreadMs);
-    await Promise.allSettled([...this.#answering]);
+    await Promise.allSettled([...this.#answering, ...this.#working]);
     await this.#sessions.drained();
     await Promise.all([this.#namespaces.stop(), this.#definitions.stop(), this.#collector?.stop()]);
-    await Promise.allSettled([...this.#retiring, ...[...this.#storages.values()].map((storage) => storage.close())]);
+    // The start may still open storages.
     await this.ready.catch(() => {});
+    await Promise.allSettled([...this.#retiring, ...[...this.#storages.values()].map((storage) => storage.close())]);
     this.#unobserve?.();
   }
 
@@ -327,6 +338,15 @@ export class ApiServer<I = unknown> implements ResourceSource {
     this.#answering.add(answer);
     void answer.then(() => this.#answering.delete(answer));
     return answer;
+  }
+
+  /** A request in process: until it is over, or cut, it has what it began with. */
+  #during<R>(verb: Promise<R>): Promise<R> {
+    const working = untilAborted(verb, this.#cut.signal);
+    this.#working.add(working);
+    const done = (): void => void this.#working.delete(working);
+    working.then(done, done);
+    return working;
   }
 
   /** What the verbs of a resource currently need. */
@@ -341,6 +361,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
       const { admission: hooks, managedFields } = this.#settings;
       context = {
         ...{ info, now, random, uid, maxSelectorLength, onError },
+        during: (verb) => this.#during(verb),
         tracksAll: managedFields === 'always',
         versions: () => {
           const all = info.versions?.values() ?? this.#catalog.all.filter((each) => each.prefix === info.prefix);
@@ -393,7 +414,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
     this.#collector?.kindsChanged();
     if (storage === undefined) return;
     const { onError } = this.#settings;
-    const closed = Promise.allSettled([...this.#answering])
+    const closed = Promise.allSettled([...this.#answering, ...this.#working])
       .then(() => storage.close())
       .catch(onError)
       .finally(() => this.#retiring.delete(closed));
@@ -414,6 +435,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
     const document = (): Soon<WholeAnswer | undefined> => this.#documents.answer(segments, request);
     const { loading } = this.#definitions;
     if (second !== undefined) return loading ? loading.then(document) : document();
+    if (first === 'version') return document();
     if (first === 'livez') return this.#liveAnswer();
     if (first === 'healthz' || first === 'readyz') return this.#healthAnswer(first, request);
     if (first === 'metrics') {

@@ -58,6 +58,7 @@ export class Terminating {
   private readonly deps: TerminatingDeps;
   private readonly jobs: Map<string, Job> = new Map();
   private readonly stopping: AbortController = new AbortController();
+  private follower: Follower | undefined;
   private following: Promise<void> | undefined;
 
   constructor(deps: TerminatingDeps) {
@@ -75,8 +76,14 @@ export class Terminating {
       whole: (items) => this.whole(items),
       changed: (event) => this.changed(event),
     });
+    this.follower = follower;
     const after = await follower.list();
     if (!signal.aborted) this.following = follower.follow(after);
+  }
+
+  /** Resolves to whether all that was written before this call has been seen, as far as it is followed. */
+  async caughtUp(): Promise<boolean> {
+    return (await this.follower?.caughtUp()) ?? true;
   }
 
   /** Called when something happened in a container, for which its deletion may have been waiting. */

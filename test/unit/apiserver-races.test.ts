@@ -5,6 +5,7 @@ import { type DeleteTerms, deleteObject, deleteObjects } from '../../src/apiserv
 import { createObject, updateObject } from '../../src/apiserver/verbs/write.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
+import { refused } from '../../src/storage/statuses.ts';
 import { newContext, order, over, refusalOf } from './apiserver-verbs-support.ts';
 
 const KEY = 'default/a';
@@ -196,6 +197,16 @@ describe('a creation', () => {
     const create = createObject(context, { metadata: { generateName: 'b-' } }, { namespace: 'default', dryRun: false });
     await expect(create).rejects.toThrow('disk');
     expect(calls.create).toBe(1);
+  });
+
+  test('is taken back if nobody can say whether its namespace, or its definition, still holds', async () => {
+    const fail = (): Promise<never> => Promise.reject(refused(500, 'InternalError', 'away'));
+    for (const more of [{ namespaceHolds: fail }, { definition: { check: () => {}, holds: fail } }]) {
+      const context = newContext({ namespaceExists: async () => 'u', ...more });
+      expect(await refusalOf(createObject(context, order('a'), { namespace: 'default', dryRun: false }))).toEqual([500, 'away']);
+      expect(await context.storage.get(KEY)).toBeUndefined();
+      expect(context.gone).toEqual(['default']);
+    }
   });
 
   test('asks for its namespace if it has one, before it writes, and passes the signal on', async () => {

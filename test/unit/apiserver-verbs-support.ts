@@ -26,6 +26,7 @@ export function newContext(more: Partial<ResourceContext> = {}): ResourceContext
     uid: () => `uid-${++uids}`,
     maxSelectorLength: 1_000,
     onError: () => {},
+    during: (verb) => verb,
     collected: false,
     namespaceExists: async () => undefined,
     namespaceHolds: async () => {},

@@ -289,3 +289,32 @@ test('a page of a state that only the storage has costs a page there, and not al
   range.mockRestore();
   await cacher.close();
 });
+
+test.each(['get', 'watch', 'list'] as const)(
+  'a %s ends with its signal, or with the cacher, also if the storage does not say whose its version is',
+  async (verb) => {
+    const memory = new MemoryStorage<Pod>();
+    await memory.create('x/a', pod('x/a'));
+    const storage = new Proxy(memory, {
+      get: (target, name) => {
+        if (name === 'hasGiven') return () => new Promise(() => {});
+        const member: unknown = Reflect.get(target, name, target);
+        return typeof member === 'function' ? member.bind(target) : member;
+      },
+    });
+    const cacher = new Cacher<Pod>(storage);
+    await cacher.ready();
+    const read = (signal?: AbortSignal): Promise<unknown> => {
+      const options = { resourceVersion: '1', signal };
+      return verb === 'get' ? cacher.get('x/a', options) : cacher[verb](options);
+    };
+    const leaving = new AbortController();
+    const left = expect(read(leaving.signal)).rejects.toThrow('enough');
+    const ended = expect(read()).rejects.toMatchObject({ code: 'CLOSED' });
+    await settle();
+    leaving.abort(new Error('enough'));
+    await left;
+    await cacher.close();
+    await ended;
+  },
+);

@@ -1,10 +1,12 @@
 // The garbage collector through an API server: what becomes of objects when their owners go. Scenarios after those of upstream's
 // integration and unit tests.
 import { describe, expect, test } from 'vitest';
+import { Follower } from '../../src/apiserver/follower.ts';
 import { type ApiServerOptions, REVIEWS, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { OwnerIndex } from '../../src/apiserver/owner-index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import { refused } from '../../src/storage/statuses.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { closers } from '../closing.ts';
 import { CONFIG_MAPS, EVERYTHING, NODES, ORDERS, quiet } from '../garbage-world.ts';
@@ -414,6 +416,25 @@ describe('several servers, and restarts', () => {
     await quiet(storage as Storage);
     expect([await left(), clock.pending]).toEqual([before, 0]);
   });
+});
+
+test.each([
+  ['without a cache', undefined, 500, 1],
+  ['with a cache, which reports it itself', {}, 500, 0],
+  ['unless it is only too late to go on', undefined, 410, 0],
+])('that a kind cannot be listed is reported %s', async (_, cacheStats, code, times) => {
+  const errors: unknown[] = [];
+  const ending = new AbortController();
+  const list = async (): Promise<never> => Promise.reject(refused(code, 'Refused', 'told to fail'));
+  const follower = new Follower({
+    ...{ storage: { list, cacheStats } as unknown as Storage, signal: ending.signal, clock: new FakeClock(), random: () => 0 },
+    ...{ whole: () => {}, changed: () => {}, onError: (error: unknown) => void errors.push(error) },
+  });
+  const following = follower.follow();
+  await new Promise((resolve) => void setImmediate(resolve));
+  ending.abort();
+  await following;
+  expect(errors).toHaveLength(times);
 });
 
 test('an object with many owners costs in proportion to them', () => {

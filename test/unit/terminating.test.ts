@@ -166,7 +166,7 @@ describe('what fails', () => {
       ...OF_NAMESPACES,
     });
     stopping.push(() => terminating.stop());
-    await terminating.start({ list, watch } as never);
+    await terminating.start({ list, watch, cacheStats: {} } as never);
     const again = async (ms: number, lists: number): Promise<void> => {
       await macrotask();
       clock.advance(ms - 1);

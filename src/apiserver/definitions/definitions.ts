@@ -22,7 +22,7 @@ import type { ChangeEvent, Storage } from '../../storage/storage.ts';
 import { Latch } from '../../watch/abort.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { sleep } from '../../watch/clock.ts';
-import { invalid, isWatchError } from '../../watch/errors.ts';
+import { invalid, isWatchError, WatchError } from '../../watch/errors.ts';
 import { forbidden, hasCode, noSuchPath } from '../api-status.ts';
 import type { Convert, PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { AGE } from '../kinds/common.ts';
@@ -123,8 +123,9 @@ export class Definitions {
   private readonly known: Map<string, Crd> = new Map();
   private readonly served: Map<string, Served> = new Map();
   private readonly writing: Set<Promise<void>> = new Set();
-  /** Pending until the definitions that existed at the start are served. */
+  /** Pending until the definitions that existed at the start are served. Rejects if they will not be. */
   loading: Promise<void> | undefined;
+  private readonly loaded: Latch = new Latch();
 
   constructor(deps: DefinitionsDeps) {
     this.deps = deps;
@@ -136,29 +137,32 @@ export class Definitions {
       observer: { whole: (items) => this.whole(items), changed: (event) => this.changed(event) },
     });
     if (this.info === undefined) return;
-    const loaded = new Latch();
-    this.loading = loaded.promise.then(() => {
+    this.loading = this.loaded.promise.then(() => {
       this.loading = undefined;
     });
-    this.loaded = () => loaded.open();
+    this.loading.catch(() => {});
   }
-
-  private loaded: () => void = () => {};
 
   /** Serves the existing definitions, and begins to follow them. */
   async prepare(): Promise<void> {
     if (this.info === undefined) return;
-    try {
-      await this.terminating.start(this.deps.contextOf(this.info).storage);
-    } finally {
-      this.loaded();
-    }
+    await this.terminating.start(this.deps.contextOf(this.info).storage);
+    this.loaded.open();
+  }
+
+  /** What waits for the definitions is refused, as they may never be served. */
+  giveUp(error: unknown): void {
+    this.loaded.reject(error);
+  }
+
+  /** Resolves once all that was written before this call is served. Rejects if that takes too long. */
+  async caughtUp(): Promise<void> {
+    if (!(await this.terminating.caughtUp())) throw new WatchError('CLOSED', 'the definitions are listed again');
   }
 
   /** Resolves when nothing is running any more. */
   async stop(): Promise<void> {
     this.stopping.abort();
-    this.loaded();
     await this.terminating.stop();
     await Promise.all([...this.writing]);
   }
@@ -313,8 +317,10 @@ export class Definitions {
     if (crd === undefined) return true;
     if (isTrue(crd, 'Established')) {
       await this.update(name, { uid, signal }, (current) => withCondition(current, IN_PROGRESS, this.deps.now()));
-      if (!(await this.clear(context, crd, { read, signal }))) return false;
     }
+    // Once its names were accepted, a server may have served it, and not have come to write that it is Established.
+    const mayHaveSome = isTrue(crd, 'Established') || isTrue(crd, 'NamesAccepted');
+    if (mayHaveSome && !(await this.clear(context, crd, { read, signal }))) return false;
     try {
       const validate = (current: KubernetesObject): void => {
         if (current.metadata?.finalizers?.some((each) => each !== CLEANUP)) throw new Held();

@@ -235,7 +235,8 @@ export class Api {
       place.join(this.hooks.tenantOf(identity));
       await deadline.during(this.hooks.allow(['get', `/${path.segments.join('/')}`, undefined, undefined, identity]));
       await deadline.during(Promise.resolve(place.turn()));
-      return this.held(await this.document(path, request), { request, place });
+      const document = this.document(path, request);
+      return this.held(await (this.deps.loading() ? deadline.during(document) : document), { request, place });
     } catch (error) {
       place.release();
       throw error;
@@ -357,7 +358,10 @@ export class Api {
   /** If no code of the application is called, there is nothing to wait for. */
   private admitInTime(deadline: Deadline, args: Parameters<Api['admit']>): Promise<Admitted> {
     const { authenticate, authorize, handshakeTimeoutMs, clock } = this.deps.settings;
-    if (authenticate === undefined && authorize === undefined) return this.admit(...args);
+    if (authenticate === undefined && authorize === undefined) {
+      const admitted = this.admit(...args);
+      return this.deps.loading() ? deadline.during(admitted) : admitted;
+    }
     const handshake = new Deadline(handshakeTimeoutMs, { clock, late: timedOut });
     return deadline.during(handshake.during(this.admit(...args))).finally(() => handshake.done());
   }

@@ -13,9 +13,17 @@ import { type ResourceContext, storageKey, timestamp } from '../resource-info.ts
 import { withMeta } from './metadata.ts';
 import { presented } from './read.ts';
 
+/** What the object must be like. */
+interface Preconditions {
+  readonly uid?: string | undefined;
+  readonly resourceVersion?: string | undefined;
+  /** The server's own condition. */
+  readonly holds?: ((current: KubernetesObject) => boolean) | undefined;
+}
+
 /** Options of a deletion. */
 export interface DeleteTerms {
-  readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined;
+  readonly preconditions?: Preconditions | undefined;
   /** What happens to the object's dependents. Default: as its finalizers say, or in the background. */
   readonly propagation?: DeleteOptions['propagation'];
   readonly dryRun: boolean;
@@ -77,9 +85,11 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
         checkPreconditions(context, found, preconditions);
         await admit(found);
         emptied = found;
+        const asked = preconditions;
+        const check = (current: KubernetesObject): void => checkPreconditions(context, current, asked);
         // Emptying first marks the object, which changes its version.
         if (!dryRun) preconditions = { uid: emptied.metadata?.uid };
-        const left = (await context.empty(emptied, { dryRun, signal })) ? undefined : await storage.get(key, { signal });
+        const left = (await context.empty(emptied, { dryRun, signal, check })) ? undefined : await storage.get(key, { signal });
         if (left !== undefined) return { object: left, gone: false };
       }
       const object = await storage.delete(key, { validate, signal });
@@ -129,9 +139,10 @@ async function mark(
 
 function checkPreconditions(
   { info }: ResourceContext,
-  { metadata }: KubernetesObject,
+  current: KubernetesObject,
   preconditions: DeleteTerms['preconditions'],
 ): void {
+  const { metadata } = current;
   for (const [member, label] of [
     ['uid', 'UID'],
     ['resourceVersion', 'ResourceVersion'],
@@ -141,6 +152,7 @@ function checkPreconditions(
     const why = `Precondition failed: ${label} in precondition: ${wanted.slice(0, 100)}, ${label} in object meta: ${metadata?.[member]}`;
     throw conflict(info, metadata?.name ?? '', why);
   }
+  if (preconditions?.holds?.(current) === false) throw conflict(info, metadata?.name ?? '', MODIFIED);
 }
 
 /** Whether an object must be marked before it can be deleted, or waits for its finalizers. */

@@ -349,15 +349,16 @@ async function doomed(error: unknown, { storage, info }: ResourceContext, key: s
     : alreadyExists(info, metadata.name ?? '', 'object is being deleted: ');
 }
 
-/** Deletes an object that was created in a Terminating namespace: the server that empties it may have listed it before. */
+/**
+ * Deletes an object that was created in a Terminating namespace: the server that empties it may have listed it before. The same if
+ * the namespace cannot be read, as nobody would ever delete it. Its client hears of the failure.
+ */
 function takeBack(context: ResourceContext, key: string, { metadata }: KubernetesObject): (why: unknown) => Promise<never> {
   return async (why) => {
-    if (hasCode(why, 403) || hasCode(why, 404)) {
-      await context.storage.delete(key, { uid: metadata?.uid }).catch((error: unknown) => {
-        if (!hasCode(error, 404) && !hasCode(error, 409)) throw error;
-      });
-      context.removed(metadata?.namespace);
-    }
+    await context.storage.delete(key, { uid: metadata?.uid }).catch((error: unknown) => {
+      if (!hasCode(error, 404) && !hasCode(error, 409)) throw error;
+    });
+    context.removed(metadata?.namespace);
     throw why;
   };
 }

@@ -78,7 +78,7 @@ class CacherScope<T extends KubernetesObject = KubernetesObject> extends Collect
     const version = parseVersion(resourceVersion);
     if (!resourceVersion) return this.#known(key, await engine.pending.until(this.#storage.get(key, { signal }), signal));
     await engine.ready(signal);
-    if (version !== undefined) await engine.freshness.reach(version, signal);
+    if (version !== undefined) await engine.reach(version, signal);
     return this.#cached(key);
   }
 

@@ -125,7 +125,8 @@ export class Engine<T extends KubernetesObject> implements ListSource<T> {
   }
 
   reach(version: string, signal: AbortSignal | undefined): Promise<void> {
-    return this.freshness.reach(version, signal);
+    // The storage may not say whether it has given it.
+    return this.pending.until(this.freshness.reach(version, signal), signal);
   }
 
   /** Ends everything, and resolves when nothing is running any more. */
