@@ -584,7 +584,8 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   private takeFinal(): E | typeof NONE {
     const folded = this.state.fold?.take();
     if (folded !== undefined) return folded;
-    if (this.state.cut) {
+    // Not to a read of its own filter, which is being asked about events that are lost as well.
+    if (this.state.cut && !this.state.judging) {
       this.ownState.cut = false;
       this.leave();
       // Consumers that choose `disconnect` or `coalesce` have ERROR in their event union, as every Kubernetes watch does.

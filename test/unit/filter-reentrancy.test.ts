@@ -163,6 +163,29 @@ describe('a reentrant filter', () => {
     await expect(refused).rejects.toMatchObject({ code: 'CLOSED' });
   });
 
+  it.each(['disconnect', 'coalesce'] as const)(
+    'a read by the filter of a watch that is cut waits until all events are counted (Counted): %s',
+    async (overflow) => {
+      const broadcaster = new Broadcaster<{ type: string; object: unknown }>();
+      let read: Fate<unknown> | undefined;
+      const watch: Watch<{ type: string; object: unknown }> = broadcaster.watch({
+        ...{ overflow, capacity: 0 },
+        filter: ({ object }) => {
+          if (object === 2) read = fate(watch.next());
+          return true;
+        },
+      });
+      for (let object = 0; object < 5; object++)
+        broadcaster.tryPublish({ type: 'ADDED', object: { metadata: { name: `${object}` } } });
+      broadcaster.tryPublish(event(2));
+      broadcaster.tryPublish({ type: 'ADDED', object: { metadata: { name: '6' } } });
+      expect(watch.dropped).toBe(7);
+      await turn();
+      expect(read?.value).toMatchObject({ done: false, value: { type: 'ERROR', object: { details: { missed: 7 } } } });
+      expect([await watch.next(), watch.dropped]).toEqual([{ done: true, value: undefined }, 7]);
+    },
+  );
+
   it('a signal aborted by a filter during the prefix stops the watch', async () => {
     const broadcaster = new Broadcaster();
     const abort = new AbortController();
