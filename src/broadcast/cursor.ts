@@ -577,10 +577,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     return !this.state.discarded;
   }
 
-  /**
-   * Called when no unfolded event is queued. Returns what is folded, or the final ERROR event of a cut watch. Leaves if this is
-   * the end.
-   */
+  /** Called when no unfolded event is queued. Returns what is folded, or the final ERROR of a cut watch. Leaves at the end. */
   private takeFinal(): E | typeof NONE {
     const folded = this.state.fold?.take();
     if (folded !== undefined) return folded;
