@@ -75,11 +75,12 @@ const isIts =
   ({ identity }: { readonly identity?: unknown }): boolean =>
     (identity as Opened['identity']).at === at;
 
-/** What a hub has been given, in order. */
+/** What a hub has been given, in order, but for what it cannot publish. */
 function recordOf(publisher: Publisher): readonly WatchEvent[] {
   const published: WatchEvent[] = [];
   const publish = publisher.publish.bind(publisher);
   publisher.publish = async (event, ...more) => {
+    if (event.type === REFUSED) return publish(event, ...more);
     published.push(event);
     try {
       await publish(event, ...more);

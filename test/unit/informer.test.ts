@@ -1,5 +1,5 @@
 // The informer: its life, its store, its watches.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { Informer, type InformerFailure, isInitialEventsEnd } from '../../src/cache/index.ts';
 import type { HandlerOverflow } from '../../src/cache/informer/informer-options.ts';
 import { FakeListWatcher } from '../../src/testing/index.ts';
@@ -515,9 +515,7 @@ describe('watch', () => {
 });
 
 test('failures without onError go to the console, so that none is silent', async () => {
-  const said: unknown[] = [];
-  const { error } = console;
-  console.error = (...words) => void said.push(words[0]);
+  const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
   try {
     const { informer } = rig([pod('a')], { onError: undefined });
     informer.addHandler({
@@ -529,8 +527,8 @@ test('failures without onError go to the console, so that none is silent', async
     await settle();
     await informer.stop();
     await run;
+    expect(logged.mock.calls).toEqual([[expect.stringMatching(/^watchmux informer: a handler failed: Error: no \(at /)]]);
   } finally {
-    console.error = error;
+    logged.mockRestore();
   }
-  expect(said).toEqual([expect.stringMatching(/^watchmux informer: a handler failed: Error: no \(at /)]);
 });
