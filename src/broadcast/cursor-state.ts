@@ -122,7 +122,11 @@ export class CursorState<E> {
   /** The position of the last event the filter was asked about, and what it returned or threw. */
   asked: number = -1;
   verdict: boolean | { readonly error: unknown } | undefined;
-  judging: boolean = false;
+  /**
+   * Set while events are judged: the number of reads that waited when that began. Reads that user code starts meanwhile came after
+   * the events.
+   */
+  claims: number | undefined;
   /**
    * Set while `onGap` is called on behalf of a pending read. That read already has its event, so it is not room for another.
    */

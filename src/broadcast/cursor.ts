@@ -46,7 +46,8 @@ const FOLD_SOON = 256;
  *   The set that holds the watcher shows which of the three it is.
  * - kept.length <= capacity + claims. While `missed` lost events have not been reported, the log's next event is set aside
  *   together with their number: a stretch that is read straight from the log has no gap before it.
- * - A filter sees each event once, in order, in `passes` and nowhere else.
+ * - A filter sees each event once, in order, in `passes` and nowhere else. A read that begins meanwhile waits, and is no room for
+ *   the events that are being judged: they were distributed before it.
  * - `directLimit` > 0 only while nothing is kept, missed, cut or filtered, and the watcher stands in the log.
  *
  * Programs have many idle watchers, so state that only some need is stored in {@link CursorState}, and what differs by policy in a
@@ -104,7 +105,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   /** Whether a full laggard can be left alone until it reads. Not with a filter: it must see every event for an exact count. */
   get isIdle(): boolean {
-    return !this.first && !this.state.judging && !this.options.filter;
+    return !this.first && !this.options.filter && this.state.claims === undefined;
   }
 
   /** Returns this watcher's own `CursorState`, for modification. */
@@ -121,9 +122,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     if (failure !== this.state.failure) this.ownState.failure = failure;
   }
 
-  /**
-   * What it has set aside counts: a full watcher that stays, for its filter, needs no more than a chunk of the log.
-   */
+  /** What it has set aside counts: a full watcher that stays, for its filter, needs no more than a chunk of the log. */
   dueChunk(): number {
     const { policy } = this.options;
     const room = this.oneByOne ? this.room : policy.roomOf(this);
@@ -143,9 +142,8 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     this.view.readers.wake(this);
   }
 
-  /** Not while a filter that called `shutdown` is still being asked about an event: that event counts. */
   protected override get drained(): boolean {
-    return this.over || (this.view.mux.closed && !this.state.judging);
+    return this.over || this.view.mux.closed;
   }
 
   /** Number of distributed events in the log that have not been taken. */
@@ -211,10 +209,10 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   bound(): number {
     // Events that the filter rejects take no room, so ask it before reporting that the queue is full.
-    if (this.options.filter && !this.state.judging && this.position + this.room <= this.view.log.head) {
+    if (this.options.filter && this.state.claims === undefined && this.position + this.room <= this.view.log.head) {
       this.settle();
       // The watch is about to end, so the event that ends it may pass. The next `bound` finds the watch gone.
-      if (this.room <= 0 && this.looksAhead()) return this.position + 1;
+      if (this.room <= 0 && this.judge(true)) return this.position + 1;
     }
     return this.position + this.room;
   }
@@ -231,7 +229,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   /** Number of pending reads that need an event. */
   get claims(): number {
-    return this.waiting - (this.state.reportingGap ? 1 : 0);
+    return (this.state.claims ?? this.waiting) - (this.state.reportingGap ? 1 : 0);
   }
 
   /** How many more events could be set aside. Pending reads count as room. */
@@ -241,7 +239,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   /** Decides on all events distributed since the last call. */
   settle(): void {
-    if (this.over || this.state.judging) return;
+    if (this.over || this.state.claims !== undefined) return;
     if (!this.standing) this.restand();
     const count = this.ahead;
     const { cut, kept, missed } = this.state;
@@ -262,18 +260,27 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     this.advance(count);
   }
 
-  /** Decides event by event. Runs user code, so it re-reads all state each time. An error from user code ends this watch only. */
-  private judge(): void {
-    const { ownState } = this;
+  /**
+   * Decides event by event. Runs user code, so it re-reads all state each time. An error from user code ends this watch only.
+   *
+   * With `ahead`, lets a full queue skip accepted events that its filter rejects, before they are distributed. Returns whether the
+   * filter threw then: the watch ends when the event is distributed, because `passes` throws again.
+   */
+  private judge(ahead?: boolean): boolean {
+    const { ownState, taking } = this;
+    const { log } = this.view;
+    let threw = false;
     this.directLimit = 0;
-    ownState.judging = true;
+    ownState.claims = this.waiting;
+    this.taking = true;
     try {
-      while (this.ahead > 0) {
-        const { log } = this.view;
+      while (!this.over && this.position < (ahead ? log.end : log.head)) {
         const event = log.at(this.position);
         ownState.place = log.placeOf(this.position);
         const passes = this.passes(event);
+        if (passes && ahead) break;
         if (this.over) {
+          // The filter has stopped the watch.
           if (passes) ownState.lost++;
           break;
         }
@@ -281,34 +288,14 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
         if (passes) this.offer(event);
       }
     } catch (error) {
-      this.fail(error);
+      if (!ahead) this.fail(error);
+      threw = true;
     }
-    ownState.judging = false;
+    ownState.claims = undefined;
+    this.taking = taking;
     // A read that user code started is pending, and the gate may have seen a full queue that has room now.
-    if (this.first || this.view.gate.blocker === this) this.view.readers.wake(this);
-  }
-
-  /**
-   * Lets a full queue skip accepted events that its filter rejects, before they are distributed. Returns whether the filter
-   * threw.
-   */
-  private looksAhead(): boolean {
-    const { log } = this.view;
-    const { ownState } = this;
-    ownState.judging = true;
-    try {
-      while (!this.over && this.position < log.end) {
-        ownState.place = log.placeOf(this.position);
-        if (this.passes(log.at(this.position)) || this.over) break; // the filter may have stopped the watch
-        this.advance(1);
-      }
-    } catch {
-      return true; // the watch ends when the event is distributed; `passes` then throws again
-    } finally {
-      ownState.judging = false;
-      if (this.first) this.view.readers.wake(this);
-    }
-    return false;
+    if (this.first || (!ahead && this.view.gate.blocker === this)) this.view.readers.wake(this);
+    return threw;
   }
 
   /** Returns the filter's verdict on the event at `position`. The filter is called once per event. */
@@ -399,7 +386,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   get stopped(): boolean {
     this.settle();
-    return this.over || this.state.cut || this.view.mux.closed;
+    return this.drained || this.state.cut;
   }
 
   get queued(): number {
@@ -434,11 +421,11 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   /** The place of the first event that was not delivered, or else of the next one that will be distributed. */
   private get unreadPlace(): number {
-    const { kept, fold, judging, place, resumeAt } = this.state;
+    const { kept, fold, claims, place, resumeAt } = this.state;
     const unread = kept.length > 0 ? kept.place : fold?.place;
     if (unread !== undefined) return unread;
     if (this.inLog > 0) return this.view.log.placeOf(this.position);
-    return resumeAt ?? (judging ? place : this.headPlace);
+    return resumeAt ?? (claims === undefined ? this.headPlace : place);
   }
 
   lag(): void {
@@ -581,8 +568,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   private takeFinal(): E | typeof NONE {
     const folded = this.state.fold?.take();
     if (folded !== undefined) return folded;
-    // Not to a read of its own filter, which is being asked about events that are lost as well.
-    if (this.state.cut && !this.state.judging) {
+    if (this.state.cut) {
       this.ownState.cut = false;
       this.leave();
       // Consumers that choose `disconnect` or `coalesce` have ERROR in their event union, as every Kubernetes watch does.

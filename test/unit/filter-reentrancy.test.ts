@@ -186,6 +186,52 @@ describe('a reentrant filter', () => {
     },
   );
 
+  // Events 1 to 3 are distributed, and then a filter, which is asked about 2, reads.
+  it.each([
+    ['disconnect', 0, [], 3],
+    ['disconnect', 1, [1], 2],
+    ['drop-newest', 0, [], 3],
+    ['drop-newest', 1, [1], 2],
+    ['drop-newest', 2, [1, 2], 1],
+    ['drop-oldest', 0, [], 3],
+    ['drop-oldest', 1, [3], 2],
+    ['drop-oldest', 2, [2, 3], 1],
+  ] as const)(
+    'a read by a filter is no room for what was distributed before it (Exact, Bounded): %s, capacity %d',
+    async (overflow, capacity, received, dropped) => {
+      const broadcaster = new Broadcaster<{ type: string; object: unknown }>();
+      const reads: Fate<IteratorResult<unknown>>[] = [];
+      const watch: Watch<{ type: string; object: unknown }> = broadcaster.watch({
+        ...{ overflow, capacity },
+        filter: ({ object }) => {
+          if (object === 2) reads.push(fate(watch.next()), fate(watch.next()));
+          return true;
+        },
+      });
+      for (let object = 1; object <= 3; object++) broadcaster.tryPublish(event(object));
+      expect([watch.dropped, watch.queued]).toEqual([dropped, 0]);
+      await turn();
+      const got = reads.flatMap(({ value }) => (value?.value as { object: unknown } | undefined)?.object ?? []);
+      expect(got.filter((object) => typeof object === 'number')).toEqual(received); // and the ERROR of `disconnect`
+      expect(watch.dropped).toBe(dropped);
+    },
+  );
+
+  it('what a filter tries to read at once is not decided yet', () => {
+    const broadcaster = new Broadcaster<{ type: string; object: unknown }>();
+    const tried: unknown[] = [];
+    const watch: Watch<{ type: string; object: unknown }> = broadcaster.watch({
+      ...{ overflow: 'drop-newest', capacity: 1 },
+      filter: () => {
+        tried.push(watch.tryNext());
+        return true;
+      },
+    });
+    for (let object = 1; object <= 3; object++) broadcaster.tryPublish(event(object));
+    expect([watch.tryNext(), watch.tryNext(), watch.dropped]).toEqual([event(1), undefined, 2]);
+    expect(tried).toEqual([undefined, undefined, undefined]);
+  });
+
   it('a signal aborted by a filter during the prefix stops the watch', async () => {
     const broadcaster = new Broadcaster();
     const abort = new AbortController();
