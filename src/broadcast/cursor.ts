@@ -466,6 +466,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   }
 
   protected override readWaits(): void {
+    if (this.over) return; // in a read that serves this one next: a view must not take it for a watcher that has read everything
     this.view.readers.add(this);
     if (this.view.topics) this.view.waits();
     this.taken();

@@ -443,11 +443,20 @@ describe('what fits together', () => {
     expect(words(() => check(given))).toContain('Unsupported value: "Exact": supported values: "NotOlderThan"]');
   });
 
+  test('what cannot be read is told before what does not fit together, and a version last', () => {
+    const unfit = { watch: true, resourceVersionMatch: ',', resourceVersion: 'x' };
+    expect(codeOf(() => check({ ...unfit, labelSelector: '=' }))).toBe(400);
+    expect(codeOf(() => check({ ...unfit, fieldSelector: 'a' }))).toBe(400);
+    expect(codeOf(() => check(unfit))).toBe(422);
+    expect(codeOf(() => check({ resourceVersion: 'x' }))).toBe(400);
+  });
+
   test('selectors and tokens are limited before they are parsed', () => {
-    expect(codeOf(() => check({ labelSelector: 'a'.repeat(101) }))).toBe(400);
-    expect(codeOf(() => check({ fieldSelector: 'a'.repeat(101) }))).toBe(400);
+    expect(words(() => check({ labelSelector: `${'a,'.repeat(50)}a` }))).toContain('expected at most 100 characters, got 101');
+    expect(words(() => check({ fieldSelector: `a=${'b'.repeat(99)}` }))).toContain('expected at most 100 characters, got 101');
     expect(codeOf(() => check({ continue: 'a'.repeat(4_097) }))).toBe(400);
-    expect(codeOf(() => check({ labelSelector: 'a'.repeat(100), continue: 'a'.repeat(4_096) }))).toBe(200);
+    expect(codeOf(() => check({ labelSelector: `${'a,'.repeat(49)}aa`, continue: 'a'.repeat(4_096) }))).toBe(200);
+    expect(codeOf(() => check({ fieldSelector: `a=${'b'.repeat(98)}` }))).toBe(200);
     expect(words(() => check({ labelSelector: 'a'.repeat(101) }))).toBe(
       'labelSelector: expected at most 100 characters, got 101',
     );

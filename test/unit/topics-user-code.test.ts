@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import type { Watch } from '../../src/watch/watch.ts';
-import { event, fate, ids, range, readAll, type TestEvent, turn } from './support.ts';
+import { event, type Fate, fate, ids, range, readAll, type TestEvent, turn } from './support.ts';
 
 /** The topic of an event is its key. */
 const topicsOf = ({ object }: TestEvent): string => object.metadata.name;
@@ -141,6 +141,24 @@ describe('the end', () => {
     void broadcaster.shutdown();
     await turn();
     expect(read.state).toBe('rejected');
+  });
+
+  test('a read of a watch that has ended, in the onGap of another read, does not make the topic forget what others have not read', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ topicsOf });
+    const reads: Fate<IteratorResult<TestEvent>>[] = [];
+    const ended: Watch<TestEvent> = broadcaster.watch({
+      ...{ topics: ['a'], overflow: 'drop-oldest', capacity: 2 },
+      onGap: () => void reads.push(fate(ended.next()), fate(ended.next())),
+    });
+    const slow = broadcaster.watch({ topics: ['a'], overflow: 'drop-newest' });
+    for (const id of range(0, 5)) broadcaster.tryPublish(event(id, 'MODIFIED', 'a'));
+    ended.stop();
+    reads.unshift(fate(ended.next()));
+    await turn();
+    expect(reads.map(({ value }) => value?.value?.object.id)).toEqual([3, 4, undefined]);
+    expect(ids(readAll(slow))).toEqual(range(0, 5));
+    broadcaster.tryPublish(event(5, 'MODIFIED', 'a'));
+    expect(ids(readAll(slow))).toEqual([5]);
   });
 
   test('giving up moves every view on, and no publish and no read stays behind', async () => {

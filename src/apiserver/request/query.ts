@@ -3,8 +3,10 @@
  * combined depends on nothing else. Upstream: `metainternalversion` defaults and validation.
  */
 import type { ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
+import { parseFieldSelector } from '../../selectors/field-selector.ts';
+import { parseLabelSelector } from '../../selectors/label-selector.ts';
 import { LIST_NAMES } from '../../storage/requests.ts';
-import { checkOptions, checkText } from '../../watch/errors.ts';
+import { checkOptions, checkText, isWatchError } from '../../watch/errors.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { shown } from '../verbs/metadata.ts';
@@ -144,13 +146,26 @@ export function checkedParameters(given: ListParameters, { maxSelectorLength }: 
     }
   }
   if (given.continue.length > MAX_CONTINUE_CHARS) throw badRequest('continue: the token is too long');
-  checkVersion('resourceVersion', given.resourceVersion);
+  // Upstream, selectors are part of what is decoded, before all is validated, and a version is nobody's business until it is used.
+  checkSyntax(given);
   const meant: ListParameters = isLegacyWatch(given)
     ? { ...given, sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }
     : given;
   const causes = meant.watch ? watchCauses(meant) : listCauses(meant);
   if (causes.length > 0) throw invalidOptions('ListOptions', causes);
+  checkVersion('resourceVersion', given.resourceVersion);
   return meant;
+}
+
+/** Throws 400 for a selector that cannot be read. */
+function checkSyntax({ labelSelector, fieldSelector }: ListParameters): void {
+  try {
+    parseLabelSelector(labelSelector);
+    parseFieldSelector(fieldSelector);
+  } catch (error) {
+    if (isWatchError(error, 'INVALID_SELECTOR')) throw badRequest(error.message);
+    throw error;
+  }
 }
 
 /** Throws 400 for a version that is not a decimal number. */

@@ -4,11 +4,9 @@ import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { NamespacedName } from '../../cache/resource-client.ts';
 import { parseFieldSelector } from '../../selectors/field-selector.ts';
-import { parseLabelSelector } from '../../selectors/label-selector.ts';
 import { parsing, stringifying } from '../../storage/json.ts';
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import { isLarge } from '../../storage/values.ts';
-import { isWatchError } from '../../watch/errors.ts';
 import { atOnce, inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, notFound, translated } from '../api-status.ts';
@@ -136,7 +134,7 @@ interface Narrowed {
 /** The part of the storage for a request: that of its namespace, or of the one that its selector requires. */
 function toStorage(context: ResourceContext, { namespace, name, parameters: raw }: Asked): Narrowed {
   const parameters = checkedParameters(raw, context);
-  const fields = checkSelectors(context.info, parameters);
+  const fields = fieldsOf(context.info, parameters.fieldSelector);
   const pinned = fields.requiresExactMatch('metadata.namespace');
   // Later pages read the same part as the first: the same selector gives the same part.
   const scope = namespace ?? (context.info.namespaced && pinned && isSegment(pinned) ? pinned : undefined);
@@ -184,20 +182,12 @@ function isSegment(text: string): boolean {
   return /^[^/]+$/.test(text) && text !== '.' && text !== '..';
 }
 
-function checkSelectors(
-  info: ResourceInfo,
-  { labelSelector, fieldSelector }: ListParameters,
-): ReturnType<typeof parseFieldSelector> {
-  try {
-    if (labelSelector) parseLabelSelector(labelSelector);
-    const fields = parseFieldSelector(fieldSelector);
-    const unknown = fields.terms.find(({ field }) => !META_FIELDS.has(field) && !Object.hasOwn(info.fields, field));
-    if (unknown === undefined) return fields;
-    throw badRequest(`field label not supported: ${unknown.field.slice(0, 200)}`); // kubectl puts the selectors before it
-  } catch (error) {
-    if (isWatchError(error, 'INVALID_SELECTOR')) throw badRequest(error.message);
-    throw error;
-  }
+/** The selected fields, all of which the resource has. */
+function fieldsOf(info: ResourceInfo, fieldSelector: string): ReturnType<typeof parseFieldSelector> {
+  const fields = parseFieldSelector(fieldSelector);
+  const unknown = fields.terms.find(({ field }) => !META_FIELDS.has(field) && !Object.hasOwn(info.fields, field));
+  if (unknown === undefined) return fields;
+  throw badRequest(`field label not supported: ${unknown.field.slice(0, 200)}`); // kubectl puts the selectors before it
 }
 
 /** Objects that were written in another version of their kind, as they are shown: by object, then by resource. */
