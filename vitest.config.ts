@@ -14,8 +14,9 @@ const LIMIT_MS = 30_000;
 /** These measure memory or time: nothing runs beside them. */
 const ALONE = 'test/measured/**/*.test.ts';
 
-/** What changes the process for whatever runs in it afterwards, or would see what others leave in it: a line on the console. */
-const CHANGES_PROCESS = /\bvi\.(mock|doMock|resetModules|useFakeTimers|stubGlobal|stubEnv|spyOn\((globalThis|console|process))\b/;
+/** What changes the process for whatever runs in it afterwards, or would see what others leave in it: lines, questions to a clock. */
+const CHANGES_PROCESS =
+  /\bvi\.(mock|doMock|resetModules|useFakeTimers|stubGlobal|stubEnv|spyOn\((globalThis|console|process|performance|crypto|[A-Z]\w*))\b/;
 
 const testsIn = (...folders: string[]): string[] =>
   folders

@@ -9,6 +9,8 @@ const gaveUp = { step: 'gave-up' } as const;
 const shutdown = { step: 'shutdown' } as const;
 const stop = { step: 'stop', watcher: 'w' } as const;
 const returns = { step: 'return', watcher: 'w' } as const;
+/** The call of a read returned, after something else had happened. */
+const returned = (number: number) => ({ step: 'asked', watcher: 'w', read: number }) as const;
 const failure: WatchEvent = { type: 'ERROR', object: { name: 'failure' } };
 type Case = [string, Checker, History<WatchEvent>];
 
@@ -25,6 +27,14 @@ describe('histories that pass', () => {
       'Ordered: reads count in the order of their calls',
       checkOrdered,
       history(watch('w', 'wait', 9), ask('w', 901), ask('w', 902), accept('a', 'b'), gets('w', 902, 'b'), gets('w', 901, 'a')),
+    ],
+    [
+      'Ordered: a read that an onGap began during the call of another, before it',
+      checkOrdered,
+      history(
+        ...[watch('w', 'wait', 9), ask('w', 901), ask('w', 902), returned(901)],
+        ...[accept('a', 'b'), gets('w', 902, 'a'), gets('w', 901, 'b')],
+      ),
     ],
     [
       'Unique: once to each of two',
@@ -66,6 +76,14 @@ describe('histories that pass', () => {
 
 describe('histories that must fail', () => {
   const cases: Case[] = [
+    [
+      'Ordered: a read that came after the call of another, before it',
+      checkOrdered,
+      history(
+        ...[watch('w', 'wait', 9), ask('w', 901), returned(901), ask('w', 902)],
+        ...[accept('a', 'b'), gets('w', 902, 'a'), gets('w', 901, 'b')],
+      ),
+    ],
     ['Ordered: two swapped', checkOrdered, history(watch('w', 'wait', 9), accept('a', 'b'), read('w', 'b'), read('w', 'a'))],
     [
       'Ordered: two swapped in a batch',

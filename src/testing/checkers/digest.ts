@@ -190,6 +190,14 @@ function passed<E>(due: readonly Due<E>[], passes: (event: E) => boolean): { due
   return { due: rest, broken };
 }
 
+/** What a read got, and the place of its first event among those due; -1: none. */
+interface Got<E> {
+  readonly read: number;
+  readonly seen: number;
+  readonly events: readonly E[];
+  readonly place: number;
+}
+
 function givenTo<E>(
   mine: readonly (Step<E> | undefined)[],
   due: readonly Due<E>[],
@@ -197,8 +205,10 @@ function givenTo<E>(
 ): { given: ReceivedEvent<E>[]; waiting: number } {
   const places = new Map(due.map(({ event }, place) => [known.idOf(event), place]));
   const asked = new Map<number, { at: number; waits: number; batch: boolean }>();
-  const got: { read: number; seen: number; events: readonly E[] }[] = [];
+  const got: Got<E>[] = [];
   const settled = new Set<number>();
+  /** When the calls returned during which something else happened. */
+  const returned = new Map<number, number>();
   mine.forEach((step, at) => {
     if (step?.step === 'read') {
       const waits = step.by === 'tryNext' ? Number.POSITIVE_INFINITY : at;
@@ -206,11 +216,22 @@ function givenTo<E>(
     }
     const call = step?.step === 'asked' ? asked.get(step.read) : undefined;
     if (call !== undefined) call.waits = at;
+    if (step?.step === 'asked' || (step?.step === 'delivered' && asked.get(step.read)?.waits === Number.POSITIVE_INFINITY))
+      returned.set(step.read, at);
     if (step?.step === 'delivered' || step?.step === 'end') settled.add(step.read);
-    if (step?.step === 'delivered') got.push({ read: step.read, seen: at, events: step.events });
+    if (step?.step !== 'delivered') return;
+    const [event] = step.events;
+    const place = event === undefined ? undefined : places.get(known.idOf(event));
+    got.push({ read: step.read, seen: at, events: step.events, place: place ?? -1 });
   });
-  // Reads are served in order. The order in which they are seen to settle depends on the host's promises.
+  // Reads are served in the order of their calls. The order in which they are seen to settle depends on the host's promises.
   got.sort((a, b) => a.read - b.read);
+  // Of two calls, one of which was made during the other, by an `onGap`, either may come first.
+  const during = (a: Got<E>, b: Got<E>): boolean => (asked.get(b.read)?.at ?? b.seen) < (returned.get(a.read) ?? 0);
+  got.sort((a, b) => {
+    const isFree = a.read < b.read ? during(a, b) : during(b, a);
+    return isFree && a.place >= 0 && b.place >= 0 ? a.place - b.place : a.read - b.read;
+  });
   const given = got.flatMap(({ read, seen, events }) =>
     events.map((event, index) => {
       const place = places.get(known.idOf(event)) ?? -1;
