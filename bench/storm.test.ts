@@ -13,6 +13,7 @@ test.each([
   ['watch=1&resourceVersion=7', 'watch'],
   ['limit=500&resourceVersion=0', 'list'],
   ['', 'list'],
+  ['limit=1&resourceVersion=7&resourceVersionMatch=NotOlderThan', 'check'],
   ['watch=true&sendInitialEvents=true&resourceVersion=7&resourceVersionMatch=NotOlderThan', 'list'],
   ['watch=true&resourceVersion=0', 'list'],
   ['watch=true', 'list'],

@@ -8,8 +8,11 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** What was asked for: the state, by a list or by a watch that begins with it, or what follows a version. */
-export type Asked = 'list' | 'watch';
+/**
+ * What was asked for: the state, by a list or by a watch that begins with it; what follows a version; or, by a list of one object,
+ * whether the server has a version.
+ */
+export type Asked = 'list' | 'watch' | 'check';
 
 export interface Request {
   readonly asked: Asked;
@@ -28,7 +31,8 @@ export function askedIn(chunk: Buffer): Asked | undefined {
   const isWatch = query.get('watch') === 'true' || query.get('watch') === '1';
   const version = query.get('resourceVersion') ?? '';
   const fromState = query.get('sendInitialEvents') === 'true' || version === '' || version === '0';
-  return isWatch && !fromState ? 'watch' : 'list';
+  if (isWatch && !fromState) return 'watch';
+  return query.get('limit') === '1' ? 'check' : 'list';
 }
 
 export class Gate {
