@@ -466,9 +466,13 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   }
 
   protected override readWaits(): void {
-    if (this.over) return; // in a read that serves this one next: a view must not take it for a watcher that has read everything
-    this.view.readers.add(this);
-    if (this.view.topics) this.view.waits();
+    if (this.taking) {
+      // A read by user code within another: not everything may have been read, as `waits` would take it to mean.
+      this.view.readers.wake(this);
+    } else {
+      this.view.readers.add(this);
+      if (this.view.topics) this.view.waits();
+    }
     this.taken();
   }
 

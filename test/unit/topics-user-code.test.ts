@@ -161,6 +161,25 @@ describe('the end', () => {
     expect(ids(readAll(slow))).toEqual([5]);
   });
 
+  test('nor does it do so if the watch has not ended', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ topicsOf });
+    const reads: Fate<IteratorResult<TestEvent>>[] = [];
+    const watch: Watch<TestEvent> = broadcaster.watch({
+      ...{ topics: ['a'], overflow: 'drop-newest', capacity: 4 },
+      onGap: () => void reads.push(fate(watch.next())),
+    });
+    for (const id of range(0, 6)) broadcaster.tryPublish(event(id, 'MODIFIED', 'a'));
+    expect(ids(readAll(watch))).toEqual(range(0, 4));
+    broadcaster.tryPublish(event(6, 'MODIFIED', 'a'));
+    expect(watch.queued).toBe(1); // set aside with its gap, so that the others stay in the log
+    for (const id of range(7, 10)) broadcaster.tryPublish(event(id, 'MODIFIED', 'a'));
+    reads.unshift(fate(watch.next()));
+    await turn();
+    expect(reads.map(({ value }) => value?.value?.object.id)).toEqual([6, 7]);
+    expect(ids(readAll(watch))).toEqual([8, 9]);
+    expect(watch.dropped).toBe(2);
+  });
+
   test('giving up moves every view on, and no publish and no read stays behind', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ topicsOf, capacity: 1, incoming: 2 });
     const [a, b] = [broadcaster.watch({ topics: ['a'] }), broadcaster.watch({ topics: ['b', 'a'] })];
