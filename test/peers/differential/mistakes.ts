@@ -356,13 +356,17 @@ export const EXPLAINED: readonly Explained[] = [
     is: both(
       by('DELETE'),
       ({ request }) => Boolean(request.body?.length),
-      ({ request, ours }) =>
-        [400, 422].includes(ours.code) &&
-        ['propagationPolicy', 'gracePeriodSeconds', 'dryRun', 'orphanDependents'].some(
-          (name) =>
-            new RegExp(`[?&]${name}=`).test(request.path) &&
-            ours.text.includes(name === 'orphanDependents' ? 'propagationPolicy' : `${name}: `),
-        ),
+      either(
+        ({ request, ours }) =>
+          [400, 422].includes(ours.code) &&
+          ['propagationPolicy', 'gracePeriodSeconds', 'dryRun', 'orphanDependents'].some(
+            (name) =>
+              new RegExp(`[?&]${name}=`).test(request.path) &&
+              ours.text.includes(name === 'orphanDependents' ? 'propagationPolicy' : `${name}: `),
+          ),
+        both(at(/[?&]uid=/), codes(200, 409), weSay(/UID in precondition: /)),
+        both(at(/[?&]resourceVersion=/), codes(200, 409), weSay(/ResourceVersion in precondition: /)),
+      ),
     ),
   },
   {
