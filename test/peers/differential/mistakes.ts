@@ -292,6 +292,10 @@ export const EXPLAINED: readonly Explained[] = [
     is: both(at(/^[^?]*\/\//), either(refusedByBoth, codes(200, 404)), ({ ours }) => ours.code === 404),
   },
   {
+    reason: 'A path with a part of more than 512 characters is none',
+    is: both(at(/^[^?]*\/[^/?]{513}/), refusedByBoth),
+  },
+  {
     reason: 'What is sent is read before its namespace',
     is: both(by('POST'), codes(404, 400), theySay(/namespaces \\?".*\\?" not found/), weSay(/expected an object/)),
   },
