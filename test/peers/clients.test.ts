@@ -27,7 +27,7 @@ const [python, java, npm, go] = (['python-clients', 'java-clients', 'npm-clients
 function commandOf(name: string): { readonly needs: typeof go; readonly words: readonly string[] } {
   const classes = ['classes', 'lib/*'].map((path) => join(java?.path ?? '', path)).join(delimiter);
   if (name.endsWith('.py')) {
-    return { needs: python, words: ['env', `PYTHONPATH=${python?.path}`, 'python3', here(`python-clients/${name}`)] };
+    return { needs: python, words: ['env', `PYTHONPATH=${python?.path}`, 'python3', '-B', here(`python-clients/${name}`)] };
   }
   if (name.endsWith('.mjs')) return { needs: npm, words: [process.execPath, here(`npm-clients/${name}`), npm?.path ?? ''] };
   if (name === 'controller-runtime') return { needs: go, words: [go?.path ?? '', here('crds')] };
