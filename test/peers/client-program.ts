@@ -11,6 +11,7 @@
 // It ends when the test process does, however that dies: the kernel closes its standard input.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { onTestFailed, TestRunner } from 'vitest';
 
 /** What a program has printed. Each type of line has some of these. */
 export interface ProgramLine {
@@ -57,6 +58,10 @@ export class ClientProgram {
   constructor(path: string, args: readonly string[]) {
     const child = spawn(path, args);
     this.#child = child;
+    // A step that never ends says nothing itself.
+    if (TestRunner.getCurrentTest()) {
+      onTestFailed(() => console.error([...this.lines.map((line) => JSON.stringify(line)), this.log].join('\n')));
+    }
     // It may be gone when it is asked. Its end rejects the promises that wait for it.
     child.stdin.on('error', () => {});
     child.stderr.setEncoding('utf8').on('data', (text: string) => {

@@ -10,7 +10,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it, onTestFailed } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { component, isMissing } from '../components.ts';
 import { killAll, type Serving, serve, until } from '../e2e/cli.ts';
 import { ClientProgram } from './client-program.ts';
@@ -60,8 +60,6 @@ describe.each(Object.entries(clients))('%s', (name, { steps }) => {
       if (name !== 'controller-runtime') await define(server.url);
       const [command = '', ...args] = words;
       const program = new ClientProgram(command, [...args, server.url]);
-      // A step that never ends says nothing itself.
-      onTestFailed(() => console.error([...program.lines.map((line) => JSON.stringify(line)), program.log].join('\n')));
       const isOver = program.ended;
       await Promise.race([isOver, until(() => program.of('restart').length > 0)]);
       if (program.of('restart').length > 0) {
