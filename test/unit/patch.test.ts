@@ -56,6 +56,8 @@ describe('merge patch', () => {
     ['{"a":{"b":"c"}}', '{"a":{"b":"d","c":null}}', '{"a":{"b":"d"}}'],
     ['{"a":[{"b":"c"}]}', '{"a":[1]}', '{"a":[1]}'],
     ['{"e":null}', '{"a":1}', '{"e":null,"a":1}'],
+    // Upstream's evanphx/json-patch differs from the RFC here.
+    ['{"a":[{"b":"c"}]}', '{"a":[{"b":null,"c":[{"d":null,"e":1}]},null]}', '{"a":[{"c":[{"e":1}]},null]}'],
     ['{}', '{"a":{"bb":{"ccc":null}}}', '{"a":{"bb":{}}}'],
   ])('%s and %s: %s', (current, patch, result) => {
     expect(JSON.stringify(apply(MERGE, JSON.parse(current), JSON.parse(patch)))).toBe(result);

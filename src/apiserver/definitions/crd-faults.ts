@@ -236,16 +236,16 @@ function listFaults(versions: readonly CrdVersion[]): FieldCause[] {
 
 function namesFaults(field: string, names: CrdNames): FieldCause[] {
   const faults: FieldCause[] = [];
-  const check = (place: string, name: string | undefined, isKind: boolean): void => {
-    const low = isKind ? name?.toLowerCase() : name;
-    const rule = low ? labelFault(low) : '';
+  const check = (place: string, name: string, isKind: boolean): void => {
+    const rule = labelFault(isKind ? name.toLowerCase() : name);
     if (!rule) return;
     const why = isKind ? `may have mixed case, but should otherwise match: ${rule}` : rule;
     faults.push(invalidCause(`${field}.${place}`, name, why));
   };
   const { kind, listKind, shortNames = [], categories = [] } = names;
-  for (const name of ['plural', 'singular'] as const) check(name, names[name], false);
-  for (const name of ['kind', 'listKind'] as const) check(name, names[name], true);
+  // That a name is missing is told elsewhere, or it gets one.
+  for (const name of ['plural', 'singular'] as const) if (names[name]) check(name, names[name], false);
+  for (const name of ['kind', 'listKind'] as const) if (names[name]) check(name, names[name], true);
   for (const [at, name] of shortNames.entries()) check(`shortNames[${at}]`, name, false);
   if (kind !== '' && kind === listKind) {
     faults.push(invalidCause(`${field}.listKind`, listKind, 'kind and listKind may not be the same'));

@@ -38,16 +38,29 @@ export function* checkingDepth(value: unknown): Work<number> {
   return parts;
 }
 
-/** RFC 7386: a patch in the form of the object. null removes; objects are merged; anything else replaces. */
-
-/** Returns the result of applying the patch to a value. Neither is changed, but the result may share parts with both. */
+/**
+ * RFC 7386: a patch in the form of the object. null removes; objects are merged; anything else replaces. Returns the result of
+ * applying it to a value. Neither is changed, but the result may share parts with both.
+ *
+ * As upstream, and other than in the RFC, null also removes within the objects of a list.
+ */
 export function* mergePatch(current: unknown, patch: unknown): Work<unknown> {
-  if (!isRecord(patch)) return patch;
+  if (!isRecord(patch)) return Array.isArray(patch) ? yield* withoutNulls(patch) : patch;
   const result: JsonObject = isRecord(current) ? yield* copyingMembers(current) : {};
   for (const [at, name] of Object.keys(patch).entries()) {
     const value = patch[name];
     if (value === null) delete result[name];
-    else put(result, name, isRecord(value) ? yield* mergePatch(ownValue(result, name), value) : value);
+    else put(result, name, typeof value === 'object' ? yield* mergePatch(ownValue(result, name), value) : value);
+    if (at % STRIDE === STRIDE - 1) yield;
+  }
+  return result;
+}
+
+/** A list, of whose objects no member is null. Elements that are null stay. */
+function* withoutNulls(list: readonly unknown[]): Work<readonly unknown[]> {
+  const result: unknown[] = [];
+  for (const [at, each] of list.entries()) {
+    result.push(typeof each === 'object' ? yield* mergePatch(undefined, each) : each);
     if (at % STRIDE === STRIDE - 1) yield;
   }
   return result;

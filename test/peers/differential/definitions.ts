@@ -235,7 +235,7 @@ const WRONG: readonly Step[] = [
   post(crd('x', 'X', { names: { plural: 'x' } }), 'no kind'),
   post(crd('x', 'X', { names: { plural: 'x', kind: 'X-' } }), 'a kind'),
   post(crd('x', 'X', { names: { plural: 'x', kind: 'X', listKind: 'X' } }), 'a list of the same name'),
-  post(crd('x', 'X', { names: { plural: 'x', kind: 'X', shortNames: ['Y', 'ok'], categories: ['A'] } }), 'short names'),
+  post(crd('x', 'X', { names: { plural: 'x', kind: 'X', shortNames: ['Y', 'ok', ''], categories: ['A', ''] } }), 'short names'),
   post(crd('X', 'X'), 'a plural'),
   post(crd('x', 'X', { versions: [] }), 'no versions'),
   post(crd('x', 'X', version({ storage: false })), 'none stored'),

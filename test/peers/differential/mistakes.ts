@@ -206,7 +206,11 @@ export const EXPLAINED: readonly Explained[] = [
   {
     reason: 'A patch cannot take from an object of what kind it is',
     is: both(
-      ...[by('PATCH'), either(codes(400, 200), codes(500, 200)), theySay(/was undeterminable|Object 'apiVersion' is missing/)],
+      ...[
+        by('PATCH'),
+        either(codes(400, 200), codes(500, 200), refusedByBoth),
+        theySay(/was undeterminable|Object 'apiVersion' is missing/),
+      ],
       ({ request }) => /"?(apiVersion|kind)"?: ?null/.test(String(request.body)),
     ),
   },
@@ -215,6 +219,12 @@ export const EXPLAINED: readonly Explained[] = [
     is: both(
       ...[by('POST', 'PUT', 'PATCH', 'DELETE'), weSay(/"code":400.*cannot be kept as it is: send it as a string/)],
       ({ request }) => /\d{16}|\de\+?\d{2}/i.test(String(request.body)),
+    ),
+  },
+  {
+    reason: 'A number that is beyond 64 bits is no whole number',
+    is: both(...[by('PATCH'), codes(200, 422), weSay(/expected a whole number/)], ({ request }) =>
+      /\de\+?\d{2}/i.test(String(request.body)),
     ),
   },
   {

@@ -497,6 +497,9 @@ function twins(): Asked[] {
     send('PUT', `${path}?dryRun=All`, of(other, OWNING, other)),
     patched('merge-patch', '?dryRun=All', { metadata: { ownerReferences: [OWNING, OWNING, other] } }),
     patched('merge-patch', '', { metadata: { labels: { app: 'twins' } } }),
+    patched('merge-patch', '?dryRun=All&fieldValidation=Strict', {
+      metadata: { ownerReferences: [{ ...other, controller: null, x: null }] },
+    }),
     patched('json-patch', '', [{ op: 'add', path: '/metadata/ownerReferences/-', value: OWNING }]),
     patched('strategic-merge-patch', '?dryRun=All', { metadata: { ownerReferences: [OWNING, OWNING, other] } }),
     { title: '', method: 'DELETE', path },
