@@ -137,7 +137,7 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'Outside of its namespace, no object is watched',
-    is: both(by('GET'), at(/\/watch\/ships\/[^/?]+/), codes(200, 404)),
+    is: both(by('GET'), at(/\/watch\/ships\/[^/?]+/), either(codes(200, 404), codes(400, 404))),
   },
   {
     reason: 'What is no JSON patch is 400, also for those who do not care for its fields',
