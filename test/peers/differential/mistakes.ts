@@ -99,7 +99,7 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'Of an object that need not say of what kind it is, other faults are told, or none',
-    is: both(by('POST', 'PUT'), theySay(/Object 'Kind' is missing|\.apiVersion accessor error|API version in the data \(\)/)),
+    is: both(by('POST', 'PUT'), theySay(/Object '+Kind'+\s+is missing|\.apiVersion accessor error|API version in the data \(\)/)),
   },
   {
     reason: 'An object of another kind is 400, whatever else it is',
@@ -136,6 +136,18 @@ export const EXPLAINED: readonly Explained[] = [
     ),
   },
   {
+    reason: 'A watch of a single object is one of a list',
+    is: both(by('GET'), at(/[?&]watch=/), codes(500, 200), theySay(/content is not a list/)),
+  },
+  {
+    reason: 'What is no YAML is told before that there is no such object',
+    is: both(by('PATCH'), codes(404, 400), weSay(/"YAML: /)),
+  },
+  {
+    reason: 'The generateName of a Lease is the beginning of a name in updates, too',
+    is: both(by('PUT', 'PATCH'), at(/\/leases\//), codes(200, 422), weSay(/metadata\.generateName: Invalid value/)),
+  },
+  {
     reason: 'Outside of its namespace, no object is watched',
     is: both(by('GET'), at(/\/watch\/ships\/[^/?]+/), either(codes(200, 404), codes(400, 404))),
   },
@@ -150,7 +162,7 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'A custom resource is not created with a version, not even with one that is no number',
-    is: both(by('POST'), codes(201, 400), weSay(/resourceVersion should not be set/)),
+    is: both(by('POST'), either(codes(201, 400), codes(422, 400)), weSay(/resourceVersion should not be set/)),
   },
   {
     reason: 'Unknown fields of a schema are also looked for within its items and additionalProperties',
@@ -208,8 +220,8 @@ export const EXPLAINED: readonly Explained[] = [
     is: both(
       ...[
         by('PATCH'),
-        either(codes(400, 200), codes(500, 200), refusedByBoth),
-        theySay(/was undeterminable|Object 'apiVersion' is missing/),
+        either(codes(400, 200), codes(422, 200), codes(500, 200), refusedByBoth),
+        theySay(/was undeterminable|Object '(apiVersion|Kind)' is missing/),
       ],
       ({ request }) => /"?(apiVersion|kind)"?: ?null/.test(String(request.body)),
     ),
@@ -295,7 +307,7 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'A requirement of nothing is no field selector',
-    is: both(at(/[?&]fieldSelector=%3D(&|$)/), codes(200, 400), weSay(/expected the name of a field/)),
+    is: both(at(/[?&]fieldSelector=%3D(&|$)/), either(codes(200, 400), refusedByBoth), weSay(/expected the name of a field/)),
   },
   {
     reason: 'A path with an empty part is none',
