@@ -99,7 +99,11 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'Of an object that need not say of what kind it is, other faults are told, or none',
-    is: both(by('POST', 'PUT'), theySay(/Object '+Kind'+\s+is missing|\.apiVersion accessor error|API version in the data \(\)/)),
+    is: both(by('POST', 'PUT'), theySay(/Object 'Kind' is missing|\.apiVersion accessor error|API version in the data \(\)/)),
+  },
+  {
+    reason: 'The same where a kube-apiserver tells it in YAML, in which quotation marks are doubled',
+    is: both(by('POST', 'PUT'), codes(400, 422), theySay(/Object ''Kind''\s+is missing/)),
   },
   {
     reason: 'An object of another kind is 400, whatever else it is',
@@ -149,7 +153,11 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'Outside of its namespace, no object is watched',
-    is: both(by('GET'), at(/\/watch\/ships\/[^/?]+/), either(codes(200, 404), codes(400, 404))),
+    is: both(by('GET'), at(/\/watch\/ships\/[^/?]+/), codes(200, 404)),
+  },
+  {
+    reason: 'Outside of its namespace, no object is watched: that is told before other faults',
+    is: both(by('GET'), at(/\/watch\/ships\/[^/?]+/), codes(400, 404)),
   },
   {
     reason: 'What is no JSON patch is 400, also for those who do not care for its fields',
@@ -162,7 +170,11 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'A custom resource is not created with a version, not even with one that is no number',
-    is: both(by('POST'), either(codes(201, 400), codes(422, 400)), weSay(/resourceVersion should not be set/)),
+    is: both(by('POST'), codes(201, 400), weSay(/resourceVersion should not be set/)),
+  },
+  {
+    reason: 'That a new custom resource has a version is told before what is wrong with the rest of it',
+    is: both(by('POST'), codes(422, 400), weSay(/resourceVersion should not be set/)),
   },
   {
     reason: 'Unknown fields of a schema are also looked for within its items and additionalProperties',
@@ -218,12 +230,19 @@ export const EXPLAINED: readonly Explained[] = [
   {
     reason: 'A patch cannot take from an object of what kind it is',
     is: both(
-      ...[
-        by('PATCH'),
-        either(codes(400, 200), codes(422, 200), codes(500, 200), refusedByBoth),
-        theySay(/was undeterminable|Object '(apiVersion|Kind)' is missing/),
-      ],
+      ...[by('PATCH'), either(codes(400, 200), codes(500, 200)), theySay(/was undeterminable|Object 'apiVersion' is missing/)],
       ({ request }) => /"?(apiVersion|kind)"?: ?null/.test(String(request.body)),
+    ),
+  },
+  {
+    reason: 'Nor is that told in place of other faults of the patch',
+    is: both(
+      by('PATCH'),
+      ({ request }) => /"?(apiVersion|kind)"?: ?null/.test(String(request.body)),
+      either(
+        both(codes(422, 200), theySay(/Object 'Kind' is missing/)),
+        both(codes(400, 422), theySay(/was undeterminable/), weSay(/metadata\.ownerReferences/)),
+      ),
     ),
   },
   {
@@ -307,7 +326,11 @@ export const EXPLAINED: readonly Explained[] = [
   },
   {
     reason: 'A requirement of nothing is no field selector',
-    is: both(at(/[?&]fieldSelector=%3D(&|$)/), either(codes(200, 400), refusedByBoth), weSay(/expected the name of a field/)),
+    is: both(at(/[?&]fieldSelector=%3D(&|$)/), codes(200, 400), weSay(/expected the name of a field/)),
+  },
+  {
+    reason: 'That a field selector names no field is told before other faults',
+    is: both(at(/[?&]fieldSelector=%3D(&|$)/), either(codes(422, 400), codes(409, 400)), weSay(/expected the name of a field/)),
   },
   {
     reason: 'A path with an empty part is none',
