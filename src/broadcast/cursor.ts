@@ -267,11 +267,11 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
    * filter threw then: the watch ends when the event is distributed, because `passes` throws again.
    */
   private judge(ahead?: boolean): boolean {
-    const { ownState, taking } = this;
+    const { ownState, taking, waiting } = this;
     const { log } = this.view;
     let threw = false;
     this.directLimit = 0;
-    ownState.claims = this.waiting;
+    ownState.claims = waiting;
     this.taking = true;
     try {
       while (!this.over && this.position < (ahead ? log.end : log.head)) {
@@ -293,7 +293,9 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     }
     ownState.claims = undefined;
     this.taking = taking;
-    // A read that user code started is pending, and the gate may have seen a full queue that has room now.
+    // Reads that user code started take what is queued before anything else is published: a batch makes room for several events.
+    if (!ahead && this.waiting > waiting) this.serve();
+    // The gate may have seen a full queue that has room now.
     if (this.first || (!ahead && this.view.gate.blocker === this)) this.view.readers.wake(this);
     return threw;
   }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { History, Step } from '../../src/testing/checkers/history.ts';
 import { toStatus, type WatchEvent } from '../../src/watch/event.ts';
-import { accept, counts, cut, end, ev, history, oneAhead, publish, read, verdicts, watch } from './build.ts';
+import { accept, ask, counts, cut, end, ev, gets, history, oneAhead, publish, read, verdicts, watch } from './build.ts';
 
 type One = Step<WatchEvent>;
 const shutdown: One = { step: 'shutdown' };
@@ -18,6 +18,12 @@ const initialEnd: WatchEvent = {
   object: { metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } } },
 };
 const [mark, newer] = [ev('a8', 'BOOKMARK'), ev('a9', 'BOOKMARK')];
+
+/** Two reads, of which the second one was called during the first one. */
+const nested = (outer: WatchEvent | string, inner: WatchEvent | string): One[] => [
+  ...[ask('w', 901), ask('w', 902), { step: 'asked', watcher: 'w', read: 901 } as const],
+  ...[gets('w', 902, inner), gets('w', 901, outer)],
+];
 
 /** Whole stories of a `coalesce` watcher, in which no checker may find anything. */
 const whole: [string, History<WatchEvent>][] = [
@@ -64,6 +70,24 @@ const whole: [string, History<WatchEvent>][] = [
     'it is cut by more keys than it holds, because a key counts again after an ERROR',
     history(watch('w', 'coalesce', 2), accept('a1', failure, 'a2'), read('w', cut(3)), end('w')),
   ],
+  ['a filter reads during a read, and is served first', history(w, accept('a1', 'b1'), nested('b1', 'a1'))],
+  ['a filter reads during a read, and is served after it', history(w, accept('a1', 'b1'), nested('a1', 'b1'))],
+  [
+    'a filter reads during a read what changed first, and then again',
+    history(w, accept('a1', 'b1', 'a2'), nested('b1', 'a2'), counts('w', 0, 1)),
+  ],
+  [
+    'a filter reads the next change of a key that came and went before another one was read',
+    history(w, accept(added, deleted, 'c1'), read('w', 'c1'), accept('b1', 'a4'), nested('b1', 'a4')),
+  ],
+  [
+    'a filter reads what a key is behind an ERROR that the read around it gets',
+    history(w, accept('a1', failure, 'a2'), read('w', 'a1'), nested(failure, 'a2')),
+  ],
+  [
+    'a filter reads the last change of a key, of which the read around it gets the one before',
+    history(w, accept('a1'), nested('a2', 'a1').slice(0, 4), accept('a2'), gets('w', 901, 'a2')),
+  ],
   [
     'a BOOKMARK replaces the one before',
     history(w, accept(mark, 'a1', newer), read('w', 'a1', newer), shutdown, closed, end('w')),
@@ -82,6 +106,16 @@ describe('coalesce keeps every guarantee when', () => {
 });
 
 const broken: [string, History<WatchEvent>, string[]][] = [
+  [
+    'a read by a filter, during another one, gets a state from before the latest',
+    history(w, accept('a1', 'a2', 'b1'), nested('b1', 'a1')),
+    ['Exact for w at a1: expected the latest state of its key, seen one from before it'],
+  ],
+  [
+    'a read by a filter gets a change that was published once the read around it had settled, and that one gets a later key',
+    history(w, accept('b1', mark), nested(mark, 'b1').slice(0, 3), gets('w', 901, mark), accept('a1'), gets('w', 902, 'a1')),
+    ['Exact for w at a8: expected it after MODIFIED, seen it before'],
+  ],
   [
     'a key is folded across an ERROR',
     history(w, accept('a1', failure, 'a2'), read('w', 'a2', failure), shutdown, closed, end('w')),

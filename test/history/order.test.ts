@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type Checker, checkComplete, checkEager, checkOrdered, checkUnique } from '../../src/testing/checkers/checkers.ts';
 import type { History } from '../../src/testing/checkers/history.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
-import { accept, ask, counts, end, ev, gets, history, read, WORDED, watch } from './build.ts';
+import { accept, ask, counts, end, ev, gets, history, publish, read, WORDED, watch } from './build.ts';
 
 const closed = { step: 'closed' } as const;
 const gaveUp = { step: 'gave-up' } as const;
@@ -34,6 +34,14 @@ describe('histories that pass', () => {
       history(
         ...[watch('w', 'wait', 9), ask('w', 901), ask('w', 902), returned(901)],
         ...[accept('a', 'b'), gets('w', 902, 'a'), gets('w', 901, 'b')],
+      ),
+    ],
+    [
+      'Ordered: two reads, one within the other, do not tell another watcher what was published first',
+      checkOrdered,
+      history(
+        ...[watch('w', 'wait', 9), watch('v', 'wait', 9), ask('v', 901), ask('v', 902), { ...returned(901), watcher: 'v' }],
+        ...[publish('a', 'b'), accept('a', 'b'), gets('v', 902, 'a'), gets('v', 901, 'b'), read('w', 'a'), read('w', 'b')],
       ),
     ],
     [

@@ -10,7 +10,9 @@ const RUNS = runs(150);
 /** The suite's own, or more for more runs: a run took 30 ms on a loaded machine. */
 const timeout = Math.max(30_000, 200 * RUNS);
 const TOPICS = [undefined, ['a'], ['a'], ['b'], ['a', 'b'], ['c'], [], ['x']];
-const DEEDS: readonly Deed[] = ['none', 'publish', 'watch', 'stop-self', 'stop-other', 'return-self', 'throw', 'shutdown'];
+const READS: readonly Deed[] = ['read-self', 'batch-self', 'read-other'];
+const ENDS: readonly Deed[] = ['stop-self', 'stop-other', 'return-self', 'throw', 'shutdown'];
+const DEEDS: readonly Deed[] = ['none', 'publish', 'watch', ...READS, ...ENDS];
 
 describe('readers and publishers in any order of steps keep the guarantees', { timeout }, () => {
   for (const [name, check] of Object.entries(CHECKERS)) {
@@ -48,7 +50,7 @@ describe('readers and publishers in any order of steps keep the guarantees', { t
     ['', [undefined]],
     [' on watches of topics', TOPICS],
   ])(
-    'all at once, with filters and onGap callbacks that publish, watch, stop, return, throw and shut down%s',
+    'all at once, with filters and onGap callbacks that publish, watch, read, stop, return, throw and shut down%s',
     async (_, topics) => {
       await fc.assert(
         fc.asyncProperty(planArb({ deeds: DEEDS, topics }), fc.scheduler(), async (plan, scheduler) => {

@@ -213,6 +213,27 @@ describe('a reentrant filter', () => {
     },
   );
 
+  it.each(losing)('a batch that a filter reads makes room for all that it takes, at once (Exact): %s', async (overflow) => {
+    const { cutsAtLoss, dropsOldest } = RULES[overflow];
+    const broadcaster = new Broadcaster<{ type: string; object: unknown }>();
+    let read: Fate<IteratorResult<readonly unknown[]>> | undefined;
+    const watch: Watch<{ type: string; object: unknown }> = broadcaster.watch({
+      ...{ overflow, capacity: 3 },
+      filter: ({ object }) => {
+        if (object === 3) read = fate(watch.batches().next());
+        return object !== 3;
+      },
+    });
+    for (const object of [0, 1, 2, 3]) broadcaster.tryPublish(event(object));
+    expect(watch.stopped).toBe(false); // asks the filter
+    for (const object of [4, 5, 6, 7]) broadcaster.tryPublish(event(object));
+    expect([watch.queued, watch.dropped]).toEqual([3, 1]);
+    await turn();
+    expect(read?.value?.value).toEqual([0, 1, 2].map(event));
+    expect([watch.tryNext(), watch.tryNext(), watch.tryNext()]).toEqual((dropsOldest ? [5, 6, 7] : [4, 5, 6]).map(event));
+    expect(watch.stopped).toBe(cutsAtLoss);
+  });
+
   it('what a filter tries to read at once is not decided yet', () => {
     const broadcaster = new Broadcaster<{ type: string; object: unknown }>();
     const tried: unknown[] = [];

@@ -110,7 +110,8 @@ function runOf<E>({ steps }: History<E>, { watcher, options: own }: StepOf<E, 'w
   const over = indexOf(mine, (step) => step?.step === 'stopped');
   const stop = { asked: stopped, over: over === Number.POSITIVE_INFINITY ? stopped : over };
   const { due: all, broken } = dueTo(options, known, stop);
-  const { given, waiting } = givenTo(mine, all, known);
+  const { folds } = RULES[options.overflow];
+  const { given, waiting } = givenTo(mine, { due: all, keyOf: folds ? keyOf : undefined }, known);
   const last = Math.max(-1, ...given.map(({ place }) => place));
   const inFilter = mine.some((step) => (step?.step === 'stop' || step?.step === 'return') && step.inFilter);
   const due = inFilter ? all.map((one, place) => (place > last ? { ...one, doubtful: true } : one)) : all;
@@ -190,56 +191,142 @@ function passed<E>(due: readonly Due<E>[], passes: (event: E) => boolean): { due
   return { due: rest, broken };
 }
 
-/** What a read got, and the place of its first event among those due; -1: none. */
+/** The call of a read. */
+interface Call {
+  readonly at: number;
+  /** See {@link ReceivedEvent.waits}. */
+  readonly waits: number;
+  readonly batch: boolean;
+  /** When it returned, if something else happened during it; otherwise 0. */
+  readonly returned: number;
+}
+
+function callsOf<E>(mine: readonly (Step<E> | undefined)[]): Map<number, Call> {
+  const calls = new Map<number, Call>();
+  mine.forEach((step, at) => {
+    if (step?.step === 'read') {
+      const waits = step.by === 'tryNext' ? Number.POSITIVE_INFINITY : at;
+      calls.set(step.read, { at, waits, batch: step.by === 'batch', returned: 0 });
+    }
+    if (step?.step !== 'asked' && step?.step !== 'delivered') return;
+    const call = calls.get(step.read);
+    if (call && step.step === 'asked') calls.set(step.read, { ...call, waits: at, returned: at });
+    else if (call?.waits === Number.POSITIVE_INFINITY) calls.set(step.read, { ...call, returned: at });
+  });
+  return calls;
+}
+
+/** Whether `later` was called during `call`: by a filter or an `onGap`. Then either may be served first. */
+function isDuring(call: Call | undefined, later: Call | undefined): boolean {
+  return call !== undefined && later !== undefined && call.at < later.at && later.at < call.returned;
+}
+
+/** The reads of which one was called during the other. */
+function overlapping(calls: ReadonlyMap<number, Call>): ReadonlySet<number> {
+  const found = new Set<number>();
+  const all = [...calls];
+  all.forEach(([read, call], at) => {
+    for (let next = at + 1; isDuring(call, all[next]?.[1]); next++) found.add(read).add((all[next] as [number, Call])[0]);
+  });
+  return found;
+}
+
+/** What a read got, and the places of its events among those due; -1: none of them. */
 interface Got<E> {
   readonly read: number;
   readonly seen: number;
   readonly events: readonly E[];
-  readonly place: number;
+  readonly places: readonly number[];
 }
 
 function givenTo<E>(
   mine: readonly (Step<E> | undefined)[],
-  due: readonly Due<E>[],
+  { due, keyOf }: { readonly due: readonly Due<E>[]; readonly keyOf: ((event: E) => unknown) | undefined },
   known: RunContext<E>,
 ): { given: ReceivedEvent<E>[]; waiting: number } {
   const places = new Map(due.map(({ event }, place) => [known.idOf(event), place]));
-  const asked = new Map<number, { at: number; waits: number; batch: boolean }>();
+  const calls = callsOf(mine);
   const got: Got<E>[] = [];
   const settled = new Set<number>();
-  /** When the calls returned during which something else happened. */
-  const returned = new Map<number, number>();
-  mine.forEach((step, at) => {
-    if (step?.step === 'read') {
-      const waits = step.by === 'tryNext' ? Number.POSITIVE_INFINITY : at;
-      asked.set(step.read, { at, waits, batch: step.by === 'batch' });
-    }
-    const call = step?.step === 'asked' ? asked.get(step.read) : undefined;
-    if (call !== undefined) call.waits = at;
-    if (step?.step === 'asked' || (step?.step === 'delivered' && asked.get(step.read)?.waits === Number.POSITIVE_INFINITY))
-      returned.set(step.read, at);
+  mine.forEach((step, seen) => {
     if (step?.step === 'delivered' || step?.step === 'end') settled.add(step.read);
     if (step?.step !== 'delivered') return;
-    const [event] = step.events;
-    const place = event === undefined ? undefined : places.get(known.idOf(event));
-    got.push({ read: step.read, seen: at, events: step.events, place: place ?? -1 });
+    const { read, events } = step;
+    got.push({ read, seen, events, places: events.map((event) => places.get(known.idOf(event)) ?? -1) });
   });
-  // Reads are served in the order of their calls. The order in which they are seen to settle depends on the host's promises.
-  got.sort((a, b) => a.read - b.read);
-  // Of two calls, one of which was made during the other, by an `onGap`, either may come first.
-  const during = (a: Got<E>, b: Got<E>): boolean => (asked.get(b.read)?.at ?? b.seen) < (returned.get(a.read) ?? 0);
-  got.sort((a, b) => {
-    const isFree = a.read < b.read ? during(a, b) : during(b, a);
-    return isFree && a.place >= 0 && b.place >= 0 ? a.place - b.place : a.read - b.read;
+  const given = asServed(got, { calls, due, keyOf }).flatMap((one) => {
+    const { read, seen, events } = one;
+    const { at: asked, waits, batch } = calls.get(read) ?? { at: seen, waits: seen, batch: true };
+    return events.map((event, index): ReceivedEvent<E> => {
+      const place = one.places[index] as number;
+      const reason = place < 0 ? reasonOf(event, known) : '';
+      return { event, place, reason, asked, waits, batch, seen, first: index === 0 };
+    });
   });
-  const given = got.flatMap(({ read, seen, events }) =>
-    events.map((event, index) => {
-      const place = places.get(known.idOf(event)) ?? -1;
-      const { at, ...call } = asked.get(read) ?? { at: seen, waits: seen, batch: true };
-      return { event, place, reason: place < 0 ? reasonOf(event, known) : '', asked: at, ...call, seen, first: index === 0 };
-    }),
-  );
-  return { given, waiting: [...asked.keys()].filter((read) => !settled.has(read)).length };
+  return { given, waiting: [...calls.keys()].filter((read) => !settled.has(read)).length };
+}
+
+/**
+ * Reads in the order in which they were served, which is that of their calls: the order in which they are seen to settle depends
+ * on the host's promises. Of calls of which one was made during the other, that one comes first whose event was queued first: with
+ * `coalesce`, whose key has the earliest change that was not delivered (`keyOf`).
+ */
+function asServed<E>(
+  got: readonly Got<E>[],
+  {
+    calls,
+    due,
+    keyOf,
+  }: {
+    readonly calls: ReadonlyMap<number, Call>;
+    readonly due: readonly Due<E>[];
+    readonly keyOf: ((event: E) => unknown) | undefined;
+  },
+): readonly Got<E>[] {
+  const rest = [...got].sort((a, b) => a.read - b.read);
+  if (overlapping(calls).size === 0) return rest;
+  const keys = keyOf && due.map(({ event }) => keyOf(event));
+  const typeAt = (place: number): string => (due[place] as Due<WatchEvent>).event.type;
+  const told = new Map<unknown, number>();
+  /** What changed before this place has been delivered, or was added and deleted unseen. */
+  let passed = 0;
+  /** The place of the first change that it tells of, and its own. The ERROR that cuts a watch comes last. */
+  const rankOf = ({ places: [place = -1] }: Got<E>): readonly [number, number] => {
+    if (place < 0) return [Number.POSITIVE_INFINITY, place];
+    if (!keys || typeAt(place) === 'BOOKMARK') return [place, place];
+    // Nothing is folded across an ERROR.
+    const error = due.findLastIndex((_, at) => at < place && typeAt(at) === 'ERROR');
+    let first = keys.indexOf(keys[place], Math.max(told.get(keys[place]) ?? -1, error) + 1);
+    while (first >= 0 && first < Math.min(place, passed) && typeAt(first) === 'ADDED') {
+      const gone = due.findIndex((_, at) => at > first && keys[at] === keys[place] && typeAt(at) === 'DELETED');
+      if (gone < 0 || gone >= place) break;
+      first = keys.indexOf(keys[place], gone + 1);
+    }
+    return [first < 0 ? place : first, place]; // it has been told of before
+  };
+  const precedes = (a: Got<E>, b: Got<E>): boolean => {
+    if (a.events.length === 0 || b.events.length === 0) return false;
+    if (a.places.some((place) => (due[place]?.from ?? 0) > b.seen)) return false;
+    const [[first, own], [other, others]] = [rankOf(a), rankOf(b)];
+    return first < other || (first === other && own < others);
+  };
+  const served: Got<E>[] = [];
+  while (rest.length > 0) {
+    let next = 0;
+    for (let at = 1; at < rest.length; at++) {
+      const { read } = rest[at] as Got<E>;
+      if (!rest.slice(0, at).every((before) => isDuring(calls.get(before.read), calls.get(read)))) break;
+      if (precedes(rest[at] as Got<E>, rest[next] as Got<E>)) next = at;
+    }
+    const [first] = rest.splice(next, 1) as [Got<E>];
+    for (const place of first.places) {
+      if (!keys || place < 0) continue;
+      if (typeAt(place) !== 'BOOKMARK') passed = Math.max(passed, rankOf({ ...first, places: [place] })[0]);
+      told.set(keys[place], place);
+    }
+    served.push(first);
+  }
+  return served;
 }
 
 function reasonOf<E>(event: E, { accepted, at, idOf }: RunContext<E>): string {
@@ -320,17 +407,22 @@ function witnesses<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): W
   const folds = new Set(
     steps.flatMap((step) => (step.step === 'watch' && RULES[step.options.overflow].folds ? step.watcher : [])),
   );
-  const reads = new Map<string, { read: number; events: readonly E[] }[]>();
+  const got = new Set<unknown>();
+  const own = new Map<string, Step<E>[]>();
   for (const step of steps) {
-    if (step.step !== 'delivered' || folds.has(step.watcher)) continue;
-    getOrMake(reads, step.watcher, () => []).push(step);
+    if ('watcher' in step && !folds.has(step.watcher)) getOrMake(own, step.watcher, () => []).push(step);
   }
-  const ranks = [...reads.values()].map((own) => {
-    own.sort((one, other) => one.read - other.read);
-    return new Map(own.flatMap(({ events }) => events).map((event, rank) => [idOf(event), rank]));
+  const ranks = [...own.values()].map((mine) => {
+    // Of two calls, one of which was made during the other, nobody knows which was served first.
+    const unsure = overlapping(callsOf(mine));
+    const reads = mine.flatMap((step) => (step.step === 'delivered' ? step : []));
+    reads.sort((one, other) => one.read - other.read);
+    for (const { events } of reads) for (const event of events) got.add(idOf(event));
+    const sure = reads.flatMap(({ read, events }) => (unsure.has(read) ? [] : events));
+    return new Map(sure.map((event, rank) => [idOf(event), rank]));
   });
   return {
-    got: (id) => ranks.some((rank) => rank.has(id)),
+    got: (id) => got.has(id),
     gotLater: (a, b) => ranks.some((rank) => (rank.get(a) ?? -1) > (rank.get(b) ?? Number.POSITIVE_INFINITY)),
   };
 }
