@@ -121,11 +121,15 @@ export function isShaping(kind: Shaped): boolean {
 
 /**
  * An object made to fit its schema: unknown fields are removed, unless its kind preserves them, and defaults are added. `stored`:
- * the object does not change any more.
+ * the object does not change any more. `applied`: it is the result of an apply, so its nulls are not removed.
  */
-export function* fitting<T extends object>(kind: Shaped, object: T, stored: boolean = false): Work<T> {
+export function* fitting<T extends object>(
+  kind: Shaped,
+  object: T,
+  terms: { readonly stored?: boolean; readonly applied?: boolean | undefined } = {},
+): Work<T> {
   if (kind.schema === undefined) return object;
-  return yield* shaping(structuralOf(kind.schema), object, { ...termsOf(kind), stored });
+  return yield* shaping(structuralOf(kind.schema), object, { ...termsOf(kind), ...terms });
 }
 
 /** An object without unknown fields, unless its kind preserves them. No defaults are added. */
