@@ -215,6 +215,47 @@ const ASKING: readonly Step[] = Array.from({ length: Math.ceil(TAKEN.length / RU
   ];
 }).flat();
 
+const WORD = { type: 'string' };
+const PART = { type: 'object', properties: { word: WORD } };
+const NULLED = crd('nulleds', 'Nulled', {
+  versions: [
+    {
+      ...VERSION,
+      ...schemaOf({
+        spec: {
+          type: 'object',
+          properties: {
+            ...{ word: WORD, part: PART, either: { 'x-kubernetes-int-or-string': true }, open: OPEN },
+            ...{ may: { ...WORD, nullable: true }, given: { ...WORD, default: 'x' }, whole: { ...PART, default: { word: 'z' } } },
+            ...{ words: { type: 'array', items: WORD }, parts: { type: 'array', items: PART } },
+            map: { type: 'object', additionalProperties: WORD },
+          },
+        },
+      }),
+    },
+  ],
+});
+
+/** Nulls: removed from what is sent, unless it is applied. */
+const NULLS: readonly Step[] = [
+  post(NULLED),
+  settled('nulleds'),
+  { path: `${ROOT}/v1/namespaces/default/nulleds`, until: 200 },
+  ...[
+    ...[null, { word: null }, { part: null }, { part: { word: null } }, { words: null }, { words: [null] }, { parts: [null] }],
+    ...[{ parts: [{ word: null }] }, { may: null }, { given: null }, { whole: null }, { whole: { word: null } }, { map: null }],
+    ...[{ map: { a: null } }, { either: null }, { open: null }, { open: { a: null } }],
+  ].flatMap((spec, no): readonly Step[] => {
+    const [path, title] = [`${ROOT}/v1/namespaces/default/nulleds`, `null: ${JSON.stringify(spec)}`];
+    const nulled = (name: string): Json => ({ apiVersion: `${GROUP}/v1`, kind: 'Nulled', metadata: { name }, spec });
+    const headers = { 'content-type': 'application/apply-patch+yaml' };
+    const apply = { method: 'PATCH', headers, path: `${path}/a${no}?fieldManager=one`, body: nulled(`a${no}`), title, managers: true };
+    const merge = { ...patch(`${path}/p${no}?fieldManager=one`, { spec }), title };
+    return [{ method: 'POST', path: `${path}?fieldManager=one`, body: nulled(`p${no}`), title }, merge, apply, apply];
+  }),
+  { method: 'DELETE', path: at('nulleds'), of: () => undefined },
+];
+
 const WRONG: readonly Step[] = [
   ...REFUSED.map((rule) => post(crd('x', 'X', version(ruledMore([{ rule }]))), `a rule: ${rule}`)),
   ...RULES.map((rule) => post(crd('x', 'X', version(ruled(rule))), `a rule: ${JSON.stringify(rule)}`)),
@@ -386,4 +427,4 @@ const DELETED: readonly Step[] = [
   { path: at('gadgets'), until: 404 },
 ];
 
-export const STEPS: readonly Step[] = [...SERVED, ...WRONG, ...ASKING, ...NAMES, ...CHANGED, ...DELETED];
+export const STEPS: readonly Step[] = [...SERVED, ...NULLS, ...WRONG, ...ASKING, ...NAMES, ...CHANGED, ...DELETED];
