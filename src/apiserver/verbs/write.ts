@@ -143,7 +143,7 @@ function* check(context: ResourceContext, object: Mutable, checked: Checked): Wo
   const found = [...causes, ...(yield* metadataCauses(object.metadata))];
   const compiled = bySchema?.();
   if (isPromise(compiled)) return compiled.then(() => checkedLater(context, object, checked));
-  if (compiled !== undefined) found.push(...(yield* compiled(object, old)));
+  if (compiled !== undefined) found.push(...(yield* compiled(object, old, part)));
   if (info.subresources.length > 0) found.push(...partCauses(info, object));
   const more = found.length === 0 ? info.validate?.(object, old, part) : undefined;
   if (isPromise(more)) return Promise.resolve(more).then((late) => decide(causesOf(late, info), info, object, checked));
