@@ -89,8 +89,11 @@ export interface FieldCause {
   readonly reason?: string | undefined;
 }
 
-/** Finds what is wrong with an object by its schema; an empty list if nothing is. `old`: what it was, on an update. */
-export type SchemaCheck = (object: KubernetesObject, old?: KubernetesObject) => Work<readonly FieldCause[]>;
+/**
+ * Finds what is wrong with an object by its schema; an empty list if nothing is. `old`: what it was, on an update. `part`: the
+ * subresource at which it is written; at `status`, no other member has to match the schema, but all have to follow its rules.
+ */
+export type SchemaCheck = (object: KubernetesObject, old?: KubernetesObject, part?: string) => Work<readonly FieldCause[]>;
 
 /** A JSON schema, as in OpenAPI v3. */
 export type JsonSchema = Readonly<Record<string, unknown>>;

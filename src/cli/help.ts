@@ -240,9 +240,9 @@ the server ends, unless --data, --sqlite or --etcd keeps them.
 Options
   --port P           port, default 8080, which is also kubectl's default; 0 picks a free one
   --host H           address to listen on, default 127.0.0.1 (this machine only); any other needs --token
-  --resource R       serve a kind: PLURAL.GROUP/VERSION=Kind[:cluster][:status][:scale], such as
-                     orders.example.com/v1=Order:status; its objects are in namespaces unless you append :cluster;
-                     :status and :scale make these subresources; may be repeated
+  --resource R       serve a kind: PLURAL[.GROUP]/VERSION=Kind[:cluster][:status][:scale], such as
+                     orders.example.com/v1=Order:status, or pods/v1=Pod of the core group; its objects are in namespaces
+                     unless you append :cluster; :status and :scale make these subresources; may be repeated
   --crd FILE_OR_DIR  create the CustomResourceDefinitions in a YAML or JSON file, or in all such files of a folder; update
                      those that exist but differ; may be repeated. YAML needs the package yaml
   --token T          clients must send this bearer token. kubectl sends tokens over HTTPS only. Other users of this machine

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { ApiServer, BUILT_IN_KINDS, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
-import { crdOf } from './crd-rig.ts';
+import { crdOf, crdRig } from './crd-rig.ts';
 
 const APPLY = { 'content-type': 'application/apply-patch+yaml' };
 const one = `${ORDERS_PATH}/a?fieldManager=one`;
@@ -25,6 +25,59 @@ const managersOf = (object: { metadata?: { managedFields?: unknown } }): string[
   ((object.metadata?.managedFields ?? []) as Entry[]).map((each) =>
     [each.operation, each.manager, each.subresource].filter(Boolean).join(' '),
   );
+
+describe('nulls', () => {
+  const text = { type: 'string' };
+  const spec = {
+    type: 'object',
+    properties: {
+      ...{ a: text, n: { ...text, nullable: true }, d: { ...text, default: 'x' } },
+      list: { type: 'array', items: { type: 'object', properties: { b: text } } },
+    },
+  };
+  const status = { type: 'object', properties: { phase: text } };
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec, status } } };
+  const path = '/apis/example.com/v1/namespaces/default/widgets/a';
+  const widget = (members: object): object => ({
+    apiVersion: 'example.com/v1',
+    kind: 'Widget',
+    metadata: { name: 'a' },
+    ...members,
+  });
+  const rigged = async (): Promise<ReturnType<typeof crdRig>['call']> => {
+    const { define, call } = crdRig();
+    await define(crdOf({}, { schema, subresources: { status: {} } }));
+    return call;
+  };
+
+  test('that an apply sets where the schema does not allow them are refused, for a new object and an old one', async () => {
+    const call = await rigged();
+    const apply = async (members: object, at = path): Promise<unknown> => {
+      const { code, body } = await call('PATCH', `${at}?fieldManager=one`, widget(members), APPLY);
+      return code < 300 ? [code, body.spec, body.status] : body.details.causes.map((each: { message: string }) => each.message);
+    };
+    const refused = (field: string, type: string): unknown =>
+      expect.arrayContaining([`Invalid value: "null": ${field} in body must be of type ${type}: "null"`]);
+    for (const code of [201, 200]) {
+      expect(await apply({ spec: null })).toEqual(refused('spec', 'object'));
+      expect(await apply({ spec: { a: null } })).toEqual(refused('spec.a', 'string'));
+      expect(await apply({ spec: { list: [{ b: null }] } })).toEqual(refused('spec.list[0].b', 'string'));
+      expect(await apply({ spec: { n: null, d: null } })).toEqual([code, { n: null, d: 'x' }, undefined]);
+    }
+    expect(await apply({ status: { phase: 'Done' } }, `${path}/status`)).toMatchObject([200, {}, { phase: 'Done' }]);
+    expect(await apply({ status: { phase: null } }, `${path}/status`)).toEqual(refused('phase', 'string'));
+    expect(await apply({ status: null }, `${path}/status`)).toMatchObject([200, {}, undefined]);
+  });
+
+  test('of all other writes are removed there', async () => {
+    const call = await rigged();
+    const created = await call('POST', path.replace(/.a$/, ''), widget({ spec: { a: null, n: null, d: null } }));
+    expect([created.code, created.body.spec]).toEqual([201, { n: null, d: 'x' }]);
+    const patch = [{ op: 'add', path: '/spec', value: { a: null, list: [{ b: null }] } }];
+    const patched = await call('PATCH', path, patch, { 'content-type': 'application/json-patch+json' });
+    expect([patched.code, patched.body.spec]).toEqual([200, { d: 'x', list: [{}] }]);
+  });
+});
 
 describe('what is tracked', () => {
   test('nothing, where no manager is named', async () => {

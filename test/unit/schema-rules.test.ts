@@ -44,6 +44,16 @@ describe('rules', () => {
     ['[dyn(1), dyn(2)].indexOf(dyn(2.0)) == 1 && [{"a": 1}].indexOf({"a": 1}) == 0 && [self].lastIndexOf(self) == 0', 'x'],
     ["[duration('1h')].indexOf(duration(self)) == 0 && [quantity('1')].indexOf(quantity('1000m')) == 0", '60m'],
     ["self.?a.orValue('z') == 'z'", {}],
+    ['has(self[0].a) && !has(self[1].a) && !has(self[?2].a) && self.all(x, has(self[0].a))', [{ a: 1 }, {}]],
+    ['has(self.filter(x, x.n == 2)[0].a) && !has((true ? self[0] : self[1]).a)', [{ n: 1 }, { n: 2, a: 1 }]],
+    ["has({'a': self}.a) && !has({'a': self}.b) && has(optional.of({'a': 1}).a)", 1],
+    [
+      "timestamp(self) != null && null != duration('1h') && ip('::1') != null && !(quantity('1') == null)",
+      '2026-01-02T03:04:05Z',
+    ],
+    ['self.?a != null && optional.none() != null && format.dns1123Label().validate(self.b) != null', { b: 'B' }],
+    ['self.?a == optional.none() && self.?b == optional.of(1) && self.?b != optional.of(2) && self.?b != self.?a', { b: 1 }],
+    ['[optional.of(1), optional.of(self), optional.none(), optional.of(1)].distinct().size() == 3', 2],
     ['cel.bind(n, self.size(), n > 0 && n < 3)', [1]],
     [
       "self.charAt(0) == 'a' && self.replace('a', 'b') == 'bbc' && self.split('b').size() == 2 && self.lowerAscii() == self",
@@ -146,6 +156,10 @@ describe('rules', () => {
       'spec FieldValueInvalid: Invalid value: failed rule: self.max != 11',
     ]);
     expect(await said(schema, { min: 0, max: 1 })).toEqual(['spec.min FieldValueForbidden: Forbidden: failed rule: self > 0']);
+    expect(await said({ type: 'array', ...rules('self[1] == 1', 'has(self[-1].a)') }, [1])).toEqual([
+      'spec FieldValueInvalid: Invalid value: "array": index out of bounds: 1 evaluating rule: self[1] == 1',
+      'spec FieldValueInvalid: Invalid value: "array": index out of bounds: -1 evaluating rule: has(self[-1].a)',
+    ]);
     expect(await said(schema, { min: 1 })).toEqual([
       'spec FieldValueInvalid: Invalid value: "object": no such key: max evaluating rule: max is too small',
       'spec FieldValueInvalid: Invalid value: "object": no such key: max evaluating rule: self.max < 10',
@@ -313,6 +327,8 @@ describe('rules of a definition', () => {
       'self.m == {}',
       'self.o == null',
     ],
+    ...['has(self.ports[0].name)', 'has(dyn(self.o).nope)', 'self.t == null', 'null != self.dur', "ip('::1') == null"],
+    ...['self.?l == null', 'self.?l == optional.none()', 'self.?n == optional.of(1)'],
     ...['self.o in [self.o]', 'has(self.o) && has(self.o.x)', "self.ports.all(p, has(p.port) && p.port > 0 || p.name == 'a')"],
     ...['self.ports.all(p, self.ports.exists_one(q, q.name == p.name))', 'oldSelf.ports.all(p, p in self.ports)'],
     ...['self.ports.map(p, p.port).sum() < 100', 'self.ln.max() < 3 && self.ln.min() > self.n', "self.l.join(',') == 'a'"],
@@ -367,6 +383,17 @@ describe('rules of a definition', () => {
     ['self.l.sortBy() == []', "1:14: undeclared reference to 'sortBy' (in container '')"],
     ['unknown == 1', "1:1: undeclared reference to 'unknown' (in container '')"],
     ['has(self)', '1:5: invalid argument to has() macro'],
+    ['has(self.ports[0])', '1:15: invalid argument to has() macro'],
+    ['has(self.l[0].x)', "1:4: type 'string' does not support field selection"],
+    ['has(self.ports[0].nope)', "1:4: undefined field 'nope'"],
+    ['has(self.nope[0].x)', "1:9: undefined field 'nope'"],
+    ['has(unknown[0].x)', "1:5: undeclared reference to 'unknown' (in container '')"],
+    ['self.l == null', "1:8: found no matching overload for '_==_' applied to '(list(string), null)'"],
+    ['self.bytes == null', "1:12: found no matching overload for '_==_' applied to '(bytes, null)'"],
+    [
+      'self.?n == optional.of("a")',
+      "1:9: found no matching overload for '_==_' applied to '(optional_type(int), optional_type(string))'",
+    ],
     ['self.n.all(x, true)', "1:5: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)"],
     ['self.s.matches("(")', '1:16: invalid matches argument'],
     ['cidr(self.n)', "1:5: found no matching overload for 'cidr' applied to '(int)'"],

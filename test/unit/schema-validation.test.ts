@@ -41,6 +41,59 @@ const check = async (spec: unknown): Promise<string> => {
   return cause === undefined ? '' : `${cause.field} ${cause.reason}: ${cause.message}`;
 };
 
+describe('a write of the status', () => {
+  const rule = { rule: "self.word != 'bad'" };
+  const validate = compileSchema({
+    ...{ type: 'object', required: ['spec'] },
+    properties: {
+      spec: { type: 'object', required: ['word'], properties: { word: { type: 'string' } }, 'x-kubernetes-validations': [rule] },
+      status: {
+        type: 'object',
+        required: ['phase'],
+        properties: { phase: { type: 'string' }, count: { type: 'integer', maximum: 5 } },
+      },
+    },
+  });
+  const meta = { apiVersion: 'x/v1', kind: 'X', metadata: { name: 'a' } };
+  const said = async (spec: object, status: unknown, part: string | undefined, before?: object): Promise<string[]> => {
+    const old = before && ({ ...meta, ...spec, ...before } as KubernetesObject);
+    const found = atOnce(
+      (await validate)({ ...meta, ...spec, ...(status !== undefined && { status }) } as KubernetesObject, old, part),
+    );
+    return found.map(({ field, message }) => `${field}: ${message}`);
+  };
+
+  it('is checked for itself: no other member has to match the schema', async () => {
+    expect(await said({}, { phase: 'a' }, 'status')).toEqual([]);
+    expect(await said({}, undefined, 'status')).toEqual([]);
+    expect(await said({}, { phase: 'a' }, '')).toEqual([
+      'spec: Required value',
+      expect.stringContaining('rules were not checked'),
+    ]);
+    expect(await said({}, { phase: 'a' }, undefined)).toContain('spec: Required value');
+  });
+
+  it('is told where it is wrong as upstream does', async () => {
+    const blocked = expect.stringContaining('<nil>: Invalid value: null: some validation rules were not checked');
+    expect(await said({}, { count: 6 }, 'status')).toEqual([
+      'status.count: Invalid value: 6: count in body should be less than or equal to 5',
+      'status.phase: Required value',
+      blocked,
+    ]);
+    expect(await said({}, 5, 'status')).toEqual([
+      'status: Invalid value: "integer":  in body must be of type object: "integer"',
+      blocked,
+    ]);
+    expect(await said({}, { phase: 'a', count: 6 }, 'status', { status: { count: 6 } })).toEqual([]);
+  });
+
+  it('follows the rules of the whole object', async () => {
+    expect(await said({ spec: { word: 'bad' } }, { phase: 'a' }, 'status')).toEqual([
+      "spec: Invalid value: failed rule: self.word != 'bad'",
+    ]);
+  });
+});
+
 describe('compileSchema', () => {
   it.each([
     [{ count: 1 }, ''],

@@ -60,13 +60,14 @@ describe('watchmux serve: arguments', () => {
     });
   });
 
-  const form = 'PLURAL.GROUP/VERSION=Kind[:cluster][:status][:scale]';
+  const form = 'PLURAL[.GROUP]/VERSION=Kind[:cluster][:status][:scale]';
   const follows = 'after the kind :cluster, :status and :scale may follow, each once, not ';
   test.each([
     ['orders', `"orders": the form is ${form}; for example`],
     ['', `"": the form is ${form}`],
     ['orders.example.com/v1', `: the form is ${form}`],
-    ['orders/v1=Order', `: the form is ${form}`],
+    ['orders./v1=Order', `: the form is ${form}`],
+    ['/v1=Order', `: the form is ${form}`],
     ['Orders.example.com/v1=Order', 'the plural "Orders" is not in lower-case letters'],
     ['orders.Example.com/v1=Order', 'the group "Example.com" is not a domain name in lower case'],
     ['orders.example..com/v1=Order', 'the group "example..com" is not a domain name'],
@@ -80,6 +81,12 @@ describe('watchmux serve: arguments', () => {
   ])('--resource %s', (value, message) => {
     expect(() => parse('--resource', value)).toThrow(/^watchmux serve: --resource "/);
     expect(() => parse('--resource', value)).toThrow(message);
+  });
+
+  test('a kind of the core group is named as everywhere else', () => {
+    expect(parse('--resource', 'nodes/v1=Node:cluster:status')).toMatchObject({
+      resources: [{ group: '', version: 'v1', plural: 'nodes', kind: 'Node', namespaced: false, status: true }],
+    });
   });
 
   test('subresources of a kind', () => {

@@ -8,6 +8,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { getOrMake, isRecord, WatchError } from '../../watch/errors.ts';
 import { inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema, SchemaCheck } from '../definition.ts';
+import type { Json } from '../request/json.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 import { fitsQuickly } from './quick.ts';
 import { compileRules, type RuleCheck } from './rules.ts';
@@ -31,7 +32,7 @@ export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
   const tree = structuralOf(schema);
   await withPatterns(() => inPieces(checkSource(schema, '')));
   const rules = await compileRules(tree);
-  return (object, old) => checking({ tree, rules }, object, old);
+  return (object, old, part = '') => checking({ tree, rules, part }, object, old);
 }
 
 /** Keywords of JSON Schema that OpenAPI v3 in Kubernetes lacks. */
@@ -87,12 +88,12 @@ const BLOCKING: ReadonlySet<string | undefined> = new Set([
 ]);
 
 function* checking(
-  { tree, rules }: { readonly tree: Structural; readonly rules: RuleCheck | undefined },
+  { tree, rules, part }: { readonly tree: Structural; readonly rules: RuleCheck | undefined; readonly part: string },
   object: KubernetesObject,
   old: KubernetesObject | undefined,
 ): Work<readonly FieldCause[]> {
   // Few objects are wrong.
-  const found = fitsQuickly(tree, object) ? [] : yield* causesOf(tree, object, old);
+  const found = fitsQuickly(tree, object) ? [] : yield* causesOf({ tree, part }, object, old);
   if (rules === undefined) return found;
   if (!found.some(({ reason }) => BLOCKING.has(reason))) return [...found, ...(yield* rules(object, old))];
   const why =
@@ -100,13 +101,26 @@ function* checking(
   return [...found, { field: '<nil>', reason: 'FieldValueInvalid', message: `Invalid value: null: ${why}` }];
 }
 
-function* causesOf(tree: Structural, object: KubernetesObject, old: KubernetesObject | undefined): Work<FieldCause[]> {
-  const found = yield* valueCauses(tree, object, old === undefined ? { path: '' } : { path: '', old });
+function* causesOf(
+  { tree, part }: { readonly tree: Structural; readonly part: string },
+  object: KubernetesObject,
+  old: KubernetesObject | undefined,
+): Work<FieldCause[]> {
+  const found = yield* part === 'status'
+    ? statusCauses(tree.properties?.get(part), object as Json, old as Json | undefined)
+    : valueCauses(tree, object, old === undefined ? { path: '' } : { path: '', old });
   found.push(...(yield* embeddedCauses(tree, object)));
   const lists = yield* listCauses(tree, object);
   // An object that was already wrong there may stay so.
   if (lists.length > 0 && (old === undefined || (yield* listCauses(tree, old)).length === 0)) found.push(...lists);
   return found;
+}
+
+/** Upstream: `ValidateStatusUpdate`, whose messages name the place within the status. */
+function* statusCauses(tree: Structural | undefined, { status }: Json, old: Json | undefined): Work<FieldCause[]> {
+  if (tree === undefined || status === undefined) return [];
+  const found = yield* valueCauses(tree, status, { path: '', old: old?.status });
+  return found.map((cause) => ({ ...cause, field: cause.field === '<nil>' ? 'status' : `status.${cause.field}` }));
 }
 
 /** Objects that have been made to fit their schemas: once each, for all readers. */
@@ -121,11 +135,15 @@ export function isShaping(kind: Shaped): boolean {
 
 /**
  * An object made to fit its schema: unknown fields are removed, unless its kind preserves them, and defaults are added. `stored`:
- * the object does not change any more.
+ * the object does not change any more. `applied`: it is the result of an apply, so its nulls are not removed.
  */
-export function* fitting<T extends object>(kind: Shaped, object: T, stored: boolean = false): Work<T> {
+export function* fitting<T extends object>(
+  kind: Shaped,
+  object: T,
+  terms: { readonly stored?: boolean; readonly applied?: boolean | undefined } = {},
+): Work<T> {
   if (kind.schema === undefined) return object;
-  return yield* shaping(structuralOf(kind.schema), object, { ...termsOf(kind), stored });
+  return yield* shaping(structuralOf(kind.schema), object, { ...termsOf(kind), ...terms });
 }
 
 /** An object without unknown fields, unless its kind preserves them. No defaults are added. */

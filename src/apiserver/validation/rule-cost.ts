@@ -44,6 +44,12 @@ export interface Keyed {
   readonly key: string;
 }
 
+/** An optional value of cel-js. */
+export interface Optional {
+  hasValue(): boolean;
+  value(): unknown;
+}
+
 /** A text that is the same for values that are equal in CEL. It costs the size of the value. */
 export function keyOf(value: unknown): string {
   spend(1 + costOf(value));
@@ -63,11 +69,15 @@ function toKey(value: unknown): string {
   }
 }
 
+export const isOptional = (value: unknown): value is Optional =>
+  typeof (value as Partial<Optional> | null | undefined)?.hasValue === 'function';
+
 function keyOfObject(value: object): string {
   if (Array.isArray(value)) return `[${value.map(toKey).join()}]`;
   if (value instanceof Uint8Array) return `b${value.join()}`;
   if (value instanceof Date) return `t${value.getTime()}`;
   if (typeof (value as Partial<Keyed>).key === 'string' && value.constructor !== Object) return (value as Keyed).key;
+  if (isOptional(value)) return value.hasValue() ? `o${keyOf(value.value())}` : 'o';
   const { seconds, nanos } = value as { seconds?: unknown; nanos?: unknown };
   if (typeof seconds === 'bigint' && value.constructor !== Object) return `d${seconds}.${nanos}`;
   if (!(value instanceof Map) && value.constructor !== Object && value.constructor !== undefined) return String(value);

@@ -15,7 +15,7 @@ import { faultOfPattern, MAX_SIZE, sizeOf } from './patterns.ts';
 import { NAMESPACES } from './rule-libraries.ts';
 import { UPSTREAM_WORDS } from './rule-macros.ts';
 import { clausesOf, misformatted, REFUSALS } from './rule-text.ts';
-import { type Cel, type CelEnvironment, compiled, FORMATS, isFunction, loadCel, type Node, namesIn } from './rules.ts';
+import { type Cel, type CelEnvironment, compiled, FORMATS, isFunction, loadCel, lookInto, type Node, namesIn } from './rules.ts';
 import { inside } from './structural.ts';
 
 /** The most causes that are reported. */
@@ -193,7 +193,8 @@ class RuleTypes {
       const { ast, check } = this.#environment(isOptional).parse(text);
       let usesOld = false;
       for (const each of nodesOf(ast)) {
-        if (each.op === 'call' && each.args[0] === 'has') this.#lookInto(each);
+        const looked = each.op === 'call' && each.args[0] === 'has' ? lookInto(each) : undefined;
+        if (looked !== undefined) standsAt.set(looked, each);
         usesOld ||= each.op === 'id' && each.args === 'oldSelf';
       }
       const { valid, type, error } = check();
@@ -208,19 +209,6 @@ class RuleTypes {
     } catch (error) {
       return { fault: `compilation failed: ${faultText(error as CelError, text)}`, usesOld: false };
     }
-  }
-
-  /** The checker of `has` does not check the members on the path. */
-  #lookInto(call: Node): void {
-    const [argument] = call.args[1] as readonly Node[];
-    const { check } = call;
-    if (argument === undefined || (argument.op !== '.' && argument.op !== '.?')) return;
-    standsAt.set(argument, call);
-    call.check = (checker, ast, ctx) => {
-      const type = check.call(call, checker, ast, ctx);
-      checker.check(argument, ctx);
-      return type;
-    };
   }
 
   #refuseMore(node: Node): void {

@@ -9,7 +9,7 @@ import {
   subdomainFaults,
   unless,
 } from './formats.ts';
-import { costOf, type Keyed, keyOf, spend } from './rule-cost.ts';
+import { costOf, type Keyed, keyOf, type Optional, spend } from './rule-cost.ts';
 import { formatted, quotedText, typeNameOf } from './rule-text.ts';
 
 type List = readonly unknown[];
@@ -219,12 +219,6 @@ function isZero(value: unknown): boolean {
     default:
       return value === null || value === false || value === 0n || value === 0;
   }
-}
-
-/** An optional value of cel-js. */
-export interface Optional {
-  hasValue(): boolean;
-  value(): unknown;
 }
 
 export interface Optionals {

@@ -3,8 +3,8 @@
  * `comprehensions.go`, `lists.go` and `library.go` of cel-go. Each iteration costs a step, plus what it evaluates.
  */
 import { put } from '../../storage/json.ts';
-import { keyOf, OVER, spend } from './rule-cost.ts';
-import { type Optional, type Optionals, ORDERED, sortedBy } from './rule-libraries.ts';
+import { keyOf, type Optional, OVER, spend } from './rule-cost.ts';
+import { type Optionals, ORDERED, sortedBy } from './rule-libraries.ts';
 
 /** The parts of cel-js that macros use. */
 interface Part {
@@ -27,6 +27,8 @@ interface Context {
 
 interface Evaluator {
   run(part: Part, context: Context): unknown;
+  /** The type of a value. `fieldLazy`: its member, or undefined. */
+  debugType(value: unknown): { fieldLazy(value: unknown, name: unknown, part: Part, evaluator: Evaluator): unknown };
 }
 
 interface Checker {
@@ -46,7 +48,8 @@ interface Call {
   readonly receiver: Part;
 }
 
-interface Macro {
+/** What a call of a macro does. */
+export interface Macro {
   readonly typeCheck: (checker: Checker, macro: unknown, context: Context) => Type;
   readonly evaluate: (evaluator: Evaluator, macro: unknown, context: Context) => unknown;
   /** No function of rules is async. Without this, cel-js would check at each call. */

@@ -20,10 +20,10 @@ import { fromBase64 } from '../kinds/base64.ts';
 import type { Json } from '../request/json.ts';
 import { duplicateCause, forbiddenCause, invalidCause, requiredCause } from './causes.ts';
 import { toPattern, withPatterns } from './patterns.ts';
-import { costOf, type Keyed, meter, OVER, sizeIn, sizes, spend } from './rule-cost.ts';
+import { costOf, isOptional, type Keyed, keyOf, meter, OVER, sizeIn, sizes, spend } from './rule-cost.ts';
 import { functionsWith, VALUE_TYPES } from './rule-functions.ts';
 import { NAMESPACES, type Optionals } from './rule-libraries.ts';
-import { macrosWith } from './rule-macros.ts';
+import { type Macro, macrosWith } from './rule-macros.ts';
 import { isAnywhere, type Structural, toStructural } from './structural.ts';
 import { isAsBefore, itemsByKey, MAX_CAUSES } from './values.ts';
 
@@ -73,6 +73,8 @@ export interface Node {
   readonly checkedType?: { readonly name: string; readonly kind: string; readonly keyType?: { readonly name: string } };
   /** The functions with its name; set once it has been checked. */
   readonly candidates?: { readonly declarations: { readonly length: number } };
+  /** `macro`: of a call of one. */
+  readonly meta: { readonly macro?: { -readonly [K in keyof Macro]: Macro[K] } };
   check: (checker: Checker, node: Node, ctx: unknown) => unknown;
   evaluate: (...args: unknown[]) => unknown;
 }
@@ -157,12 +159,17 @@ function functionsOf(env: CelEnvironment): ReadonlySet<string> {
 /** Whether rules have a function of that name, with any arguments. */
 export const isFunction = (name: string): boolean => loaded?.functions.has(name) === true;
 
+/** Types of CEL that may be compared with null, as those of Kubernetes and objects may. */
+const NULLABLE = ['google.protobuf.Timestamp', 'google.protobuf.Duration', 'optional<dyn>'] as const;
+
 /** An environment, with what Kubernetes has beyond CEL. */
 function taught(env: CelEnvironment, { optional, isChecked }: { optional: Optionals; isChecked: boolean }): CelEnvironment {
   for (const [name, ctor] of Object.entries(VALUE_TYPES)) {
     env.registerType(name, ctor);
     env.registerOperator(`${name} == ${name}`, (one: Keyed, other: Keyed) => one.key === other.key);
   }
+  for (const name of [...Object.keys(VALUE_TYPES), ...NULLABLE]) env.registerOperator(`${name} == null`, () => false);
+  env.registerOperator('optional<A> == optional<A>', (one: unknown, other: unknown) => keyOf(one) === keyOf(other));
   for (const [name, { type, value }] of Object.entries(NAMESPACES)) {
     env.registerType(type, value.constructor).registerConstant(name, type, value);
   }
@@ -188,6 +195,7 @@ function metered(node: unknown, isCompared: boolean, names: Set<string>): void {
   if (typeof node !== 'object' || node === null || typeof (node as Partial<Node>).evaluate !== 'function') return;
   const each = node as Node;
   if (each.op === 'id') names.add(String(each.args));
+  if (each.op === 'call' && each.args[0] === 'has') lookInto(each);
   if (each.op === 'rcall' && Array.isArray(each.args)) each.args[0] = INSTEAD.get(each.args[0]) ?? each.args[0];
   let inner = each.evaluate;
   const step = function (this: unknown, ...args: unknown[]): unknown {
@@ -203,6 +211,25 @@ function metered(node: unknown, isCompared: boolean, names: Set<string>): void {
     },
   });
   metered(each.args, DEEP.has(each.op), names);
+}
+
+/** `has` of cel-js looks only below a name, and does not check the members on its path. Returns what it looks for. */
+export function lookInto(call: Node): Node | undefined {
+  const [, [argument]] = call.args as unknown as [string, readonly Node[]];
+  const { macro } = call.meta;
+  if (macro === undefined || argument?.op !== '.') return undefined;
+  const [operand, name] = argument.args;
+  macro.typeCheck = (checker, _macro, context) => {
+    checker.check(argument, context);
+    return checker.getType('bool');
+  };
+  macro.evaluate = (evaluator, _macro, context) => {
+    const given = evaluator.run(operand as Node, context);
+    if (isOptional(given) && !given.hasValue()) return false;
+    const value = isOptional(given) ? given.value() : given;
+    return evaluator.debugType(value).fieldLazy(value, name, argument, evaluator) !== undefined;
+  };
+  return argument;
 }
 
 /** Compiles an expression. Throws an Error that says what is wrong with it. */
@@ -404,7 +431,7 @@ class Run {
     } catch (error) {
       if (error === OVER || meter.left < 0) return isLast ? {} : { over: true };
       const { message, name } = error as Error;
-      const [line = ''] = message.split('\n');
+      const [line = ''] = message.replace(/^No such key: (index out of bounds), index (\S+).*/, '$1: $2').split('\n');
       // Messages of cel-js begin with a capital.
       return { error: name === 'EvaluationError' ? line.charAt(0).toLowerCase() + line.slice(1) : line };
     } finally {

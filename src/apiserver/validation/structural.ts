@@ -236,6 +236,8 @@ interface ShapeTerms {
   readonly only?: boolean | undefined;
   /** Whether the object is stored, and so never changes. */
   readonly stored?: boolean | undefined;
+  /** Whether the object is the result of an apply: its nulls are not removed, but refused. */
+  readonly applied?: boolean | undefined;
 }
 
 /** Whether `shaping` may change an object of this schema. */
@@ -345,11 +347,11 @@ class Shaper {
   readonly #steps: Step[] = [];
   #root: Structural | undefined;
 
-  constructor({ prunes, found, only = false, stored = false }: ShapeTerms) {
+  constructor({ prunes, found, only = false, stored = false, applied = false }: ShapeTerms) {
     this.#stored = stored;
     this.#only = only;
     this.#found = found;
-    this.#ways = { prunes, drops: prunes };
+    this.#ways = { prunes, drops: prunes && !applied };
   }
 
   *whole(root: Structural, object: Json): Work<Json> {

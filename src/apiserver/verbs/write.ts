@@ -143,7 +143,7 @@ function* check(context: ResourceContext, object: Mutable, checked: Checked): Wo
   const found = [...causes, ...(yield* metadataCauses(object.metadata))];
   const compiled = bySchema?.();
   if (isPromise(compiled)) return compiled.then(() => checkedLater(context, object, checked));
-  if (compiled !== undefined) found.push(...(yield* compiled(object, old)));
+  if (compiled !== undefined) found.push(...(yield* compiled(object, old, part)));
   if (info.subresources.length > 0) found.push(...partCauses(info, object));
   const more = found.length === 0 ? info.validate?.(object, old, part) : undefined;
   if (isPromise(more)) return Promise.resolve(more).then((late) => decide(causesOf(late, info), info, object, checked));
@@ -187,7 +187,10 @@ function* prepareUpdate(
   const { info } = context;
   const { place, row } = terms;
   const kind = row.kind ?? info;
-  const fit = inNamespace(yield* fitting(kind, normalized(kind, sent), isOurs(context)), place.namespace);
+  const given = normalized(kind, sent);
+  // A null of the member that the path owns removes it.
+  const applied = terms.applied === true && (row.owns === undefined || (given as Json)[row.owns] !== null);
+  const fit = inNamespace(yield* fitting(kind, given, { stored: isOurs(context), applied }), place.namespace);
   const object = yield* withoutTwins(fit, { warn: terms.writer?.warn, isLate: isPatch });
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
@@ -275,11 +278,11 @@ interface WriteTerms {
 function* received(
   context: ResourceContext,
   given: unknown,
-  { namespace, writer, isTyped }: Pick<CreateTerms, 'namespace' | 'writer'> & { readonly isTyped: boolean },
+  { namespace, writer, isTyped, applied }: Pick<CreateTerms, 'namespace' | 'writer' | 'applied'> & { readonly isTyped: boolean },
 ): Work<Mutable> {
   const { info } = context;
   const object = normalized(info, isTyped ? given : yield* typed(info, given));
-  const fit = inNamespace(info.schema ? yield* fitting(info, object, isOurs(context)) : object, namespace);
+  const fit = inNamespace(info.schema ? yield* fitting(info, object, { stored: isOurs(context), applied }) : object, namespace);
   return yield* withoutTwins(fit, { warn: writer?.warn, isLate: isTyped });
 }
 

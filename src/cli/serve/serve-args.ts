@@ -247,21 +247,21 @@ const SCALE = {
 const TRAITS = ['cluster', 'status', 'scale'] as const;
 
 /** The form of the option, for messages. */
-const RESOURCE_FORM = 'PLURAL.GROUP/VERSION=Kind[:cluster][:status][:scale]';
+const RESOURCE_FORM = 'PLURAL[.GROUP]/VERSION=Kind[:cluster][:status][:scale]';
 
 const EXAMPLE = 'orders.example.com/v1=Order';
 const LABEL = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/;
 const MAX_GROUP_CHARS = 253;
 
-/** Reads `orders.example.com/v1=Order` or `zones.example.com/v1=Zone:cluster:status`. */
+/** Reads `orders.example.com/v1=Order`, `zones.example.com/v1=Zone:cluster:status`, or `pods/v1=Pod` of the core group. */
 function toServedResource(value: string): ServedResource {
   const [, plural = '', group = '', version = '', kind = '', more] =
-    /^([^.=]+)\.([^/=]+)\/([^/=]+)=([^:]+)(?::(.*))?$/.exec(value) ?? [];
+    /^([^./=]+)(?:\.([^/=]+))?\/([^/=]+)=([^:]+)(?::(.*))?$/.exec(value) ?? [];
   if (plural === '') throw wrongResource(value, `the form is ${RESOURCE_FORM}`);
   if (!LABEL.test(plural) || plural !== plural.toLowerCase())
     throw wrongResource(value, `the plural ${quote(plural)} is not in lower-case letters`);
-  if (group.length > MAX_GROUP_CHARS || !group.split('.').every((part) => LABEL.test(part))) {
+  if (group.length > MAX_GROUP_CHARS || !(group === '' || group.split('.').every((part) => LABEL.test(part)))) {
     throw wrongResource(value, `the group ${quote(group)} is not a domain name in lower case`);
   }
   if (!LABEL.test(version)) throw wrongResource(value, `the version ${quote(version)} is not like v1 or v1beta1`);

@@ -215,6 +215,108 @@ const ASKING: readonly Step[] = Array.from({ length: Math.ceil(TAKEN.length / RU
   ];
 }).flat();
 
+const WORD = { type: 'string' };
+const PART = { type: 'object', properties: { word: WORD } };
+const NULLED = crd('nulleds', 'Nulled', {
+  versions: [
+    {
+      ...VERSION,
+      ...schemaOf({
+        spec: {
+          type: 'object',
+          properties: {
+            ...{ word: WORD, part: PART, either: { 'x-kubernetes-int-or-string': true }, open: OPEN },
+            ...{ may: { ...WORD, nullable: true }, given: { ...WORD, default: 'x' }, whole: { ...PART, default: { word: 'z' } } },
+            ...{ words: { type: 'array', items: WORD }, parts: { type: 'array', items: PART } },
+            map: { type: 'object', additionalProperties: WORD },
+          },
+        },
+      }),
+    },
+  ],
+});
+
+/** Nulls: removed from what is sent, unless it is applied. */
+const NULLS: readonly Step[] = [
+  post(NULLED),
+  settled('nulleds'),
+  { path: `${ROOT}/v1/namespaces/default/nulleds`, until: 200 },
+  ...[
+    ...[null, { word: null }, { part: null }, { part: { word: null } }, { words: null }, { words: [null] }, { parts: [null] }],
+    ...[{ parts: [{ word: null }] }, { may: null }, { given: null }, { whole: null }, { whole: { word: null } }, { map: null }],
+    ...[{ map: { a: null } }, { either: null }, { open: null }, { open: { a: null } }],
+  ].flatMap((spec, no): readonly Step[] => {
+    const [path, title] = [`${ROOT}/v1/namespaces/default/nulleds`, `null: ${JSON.stringify(spec)}`];
+    const nulled = (name: string): Json => ({ apiVersion: `${GROUP}/v1`, kind: 'Nulled', metadata: { name }, spec });
+    const headers = { 'content-type': 'application/apply-patch+yaml' };
+    const apply = {
+      method: 'PATCH',
+      headers,
+      path: `${path}/a${no}?fieldManager=one`,
+      body: nulled(`a${no}`),
+      title,
+      managers: true,
+    };
+    const merge = { ...patch(`${path}/p${no}?fieldManager=one`, { spec }), title };
+    return [{ method: 'POST', path: `${path}?fieldManager=one`, body: nulled(`p${no}`), title }, merge, apply, apply];
+  }),
+  { method: 'DELETE', path: at('nulleds'), of: () => undefined },
+];
+
+const STATUS = {
+  ...{ type: 'object', required: ['phase'] },
+  properties: {
+    ...{ phase: { ...WORD, enum: ['A', 'B'] }, count: { type: 'integer', maximum: 5 }, as: { ...WORD, pattern: '^a+$' } },
+    parts: { type: 'array', maxItems: 2, items: { type: 'object', required: ['word'], properties: { word: WORD } } },
+    set: { type: 'array', items: WORD, 'x-kubernetes-list-type': 'set' },
+    ruled: { type: 'object', properties: { a: { type: 'integer' } }, 'x-kubernetes-validations': [{ rule: 'self.a > 1' }] },
+  },
+};
+/** `isTight`: what is stored does not match it any more. */
+const tightened = (isTight: boolean): object => {
+  const set = { type: 'array', items: WORD, maxItems: 9, 'x-kubernetes-list-type': isTight ? 'set' : 'atomic' };
+  const word = isTight ? { ...WORD, minLength: 3, maxLength: 9 } : WORD;
+  const rule = { 'x-kubernetes-validations': [{ rule: "has(self.set) || self.word != 'x'" }] };
+  const spec = { type: 'object', properties: { word, set }, ...(isTight && { required: ['word'], ...rule }) };
+  const schema = { type: 'object', properties: { spec, status: STATUS }, ...(isTight && { required: ['spec'] }) };
+  return version({ schema: { openAPIV3Schema: schema }, subresources: { status: {} } });
+};
+
+/** At `/status`, only the status has to match the schema, and messages name the place within it; rules are asked of everything. */
+const STATUSES: readonly Step[] = [
+  post(crd('tighteneds', 'Tightened', tightened(false))),
+  settled('tighteneds'),
+  { path: `${ROOT}/v1/namespaces/default/tighteneds`, until: 200 },
+  ...Object.entries({ none: undefined, bad: { word: 'x', set: ['b', 'b'] }, empty: {} }).map(
+    ([name, spec]): Step => ({
+      ...{ method: 'POST', path: `${ROOT}/v1/namespaces/default/tighteneds` },
+      body: { apiVersion: `${GROUP}/v1`, kind: 'Tightened', metadata: { name }, spec },
+    }),
+  ),
+  patch(at('tighteneds'), { spec: tightened(true) }),
+  { ...patch(`${ROOT}/v1/namespaces/default/tighteneds/none`, { metadata: { labels: { a: 'b' } } }), until: 422 },
+  ...['none', 'bad', 'empty'].flatMap((name) =>
+    [
+      ...[{ phase: 'A' }, { phase: 'C' }, { count: 6 }, 5, [], {}, { phase: 'A', parts: [{}, {}, { word: 1 }] }],
+      ...[
+        { phase: 'A', set: ['x', 'x'] },
+        { phase: 'A', as: 'b' },
+        { phase: 'A', ruled: { a: 0 } },
+        { phase: 'A', ruled: 'x' },
+      ],
+      { phase: 'A', count: 'x', ruled: { a: 0 } },
+    ].map(
+      (status): Step => ({
+        ...{ method: 'PATCH', headers: { 'content-type': 'application/json-patch+json' } },
+        path: `${ROOT}/v1/namespaces/default/tighteneds/${name}/status?dryRun=All`,
+        body: [{ op: 'add', path: '/status', value: status }],
+        title: `a status of ${name}: ${JSON.stringify(status)}`,
+      }),
+    ),
+  ),
+  { method: 'DELETE', path: at('tighteneds'), of: () => undefined },
+];
+
 const WRONG: readonly Step[] = [
   ...REFUSED.map((rule) => post(crd('x', 'X', version(ruledMore([{ rule }]))), `a rule: ${rule}`)),
   ...RULES.map((rule) => post(crd('x', 'X', version(ruled(rule))), `a rule: ${JSON.stringify(rule)}`)),
@@ -386,4 +488,4 @@ const DELETED: readonly Step[] = [
   { path: at('gadgets'), until: 404 },
 ];
 
-export const STEPS: readonly Step[] = [...SERVED, ...WRONG, ...ASKING, ...NAMES, ...CHANGED, ...DELETED];
+export const STEPS: readonly Step[] = [...SERVED, ...NULLS, ...STATUSES, ...WRONG, ...ASKING, ...NAMES, ...CHANGED, ...DELETED];
