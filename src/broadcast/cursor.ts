@@ -46,8 +46,8 @@ const FOLD_SOON = 256;
  *   The set that holds the watcher shows which of the three it is.
  * - kept.length <= capacity + claims. While `missed` lost events have not been reported, the log's next event is set aside
  *   together with their number: a stretch that is read straight from the log has no gap before it.
- * - A filter sees each event once, in order, in `passes` and nowhere else. A read that begins meanwhile waits, and makes no room
- *   for the events that are being judged: they were distributed before it.
+ * - A filter sees each event once, in order, in `passes` and nowhere else. A read that begins meanwhile waits until all is judged,
+ *   and makes no room for these events: they were distributed before it.
  * - `directLimit` > 0 only while nothing is kept, missed, cut or filtered, and the watcher stands in the log.
  *
  * Programs have many idle watchers, so state that only some need is stored in {@link CursorState}, and what differs by policy in a
