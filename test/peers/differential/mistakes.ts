@@ -1,4 +1,5 @@
-// In what the answers of mutated.test.ts may differ, each with its reason. An answer of ours with code 0 or 500 is never explained.
+// In what the answers of mutated.test.ts may differ, each with its reason. A 500 of ours that upstream does not give, word for word, is never
+// explained, nor is none at all.
 import type { Mutated } from './mutations.ts';
 
 /** A request, and what both servers answered. */
