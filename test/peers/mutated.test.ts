@@ -56,14 +56,13 @@ function wordsOf(text: string): unknown {
 
 /** No 500 that upstream does not give, word for word. */
 const isSound = ({ theirs, ours }: Met): boolean =>
-  (ours.code > 0 && ours.code < 500) ||
-  (ours.code === 500 && theirs.code === 500 && wordsOf(ours.text) === wordsOf(theirs.text));
+  (ours.code > 0 && ours.code < 500) || (ours.code === 500 && theirs.code === 500 && wordsOf(ours.text) === wordsOf(theirs.text));
 const isSame = (met: Met): boolean => isSound(met) && met.ours.code === met.theirs.code;
 
 function shown({ request, theirs, ours }: Met): string {
   const { method, path, headers, body = '' } = request;
   const text = typeof body === 'string' ? body : Buffer.from(body).toString('latin1');
-  const what = [`${method} ${path} ${JSON.stringify(headers)}`, text.slice(0, 700), theirs.text.slice(0, 300)];
+  const what = [`${method} ${path} ${JSON.stringify(headers)}`, text.slice(0, 2_000), theirs.text.slice(0, 300)];
   return [...what, ours.text.slice(0, 300)].join('\n    ');
 }
 

@@ -99,14 +99,6 @@ export const EXPLAINED: readonly Explained[] = [
     is: both(theySay(/must be specified for an update/), codes(422, 200)),
   },
   {
-    reason: 'Of an object that need not say of what kind it is, other faults are told, or none',
-    is: both(by('POST', 'PUT'), theySay(/Object 'Kind' is missing|\.apiVersion accessor error|API version in the data \(\)/)),
-  },
-  {
-    reason: 'The same where a kube-apiserver tells it in YAML, in which quotation marks are doubled',
-    is: both(by('POST', 'PUT'), codes(400, 422), theySay(/Object ''Kind''\s+is missing/)),
-  },
-  {
     reason: 'An object of another kind is 400, whatever else it is',
     is: both(by('POST', 'PUT'), refusedByBoth, ({ ours }) => ours.code === 400, weSay(/expected a \w+ of \S+, got /)),
   },
@@ -122,6 +114,10 @@ export const EXPLAINED: readonly Explained[] = [
   {
     reason: 'A single object can be watched, whether it is there or not',
     is: both(by('GET'), at(/[?&]watch=|\/v1\/watch\//), codes(404, 200), theySay(/" not found"/)),
+  },
+  {
+    reason: 'The same where a kube-apiserver tells it in YAML',
+    is: both(by('GET'), at(/[?&]watch=|\/v1\/watch\//), codes(404, 200), theySay(/^message: '?[\w.]+ ".*" not found'?$/m)),
   },
   {
     reason:
@@ -260,6 +256,12 @@ export const EXPLAINED: readonly Explained[] = [
     ),
   },
   {
+    reason: 'Nor is it applied: upstream makes the least number of 64 bits of it',
+    is: both(...[by('PATCH'), header('content-type', APPLY), codes(200, 400), weSay(/expected a whole number/)], ({ request }) =>
+      /\de\+?\d{2}/i.test(String(request.body)),
+    ),
+  },
+  {
     reason: 'A version of more than 64 bits is one that was never given',
     is: both(at(/resourceVersion=9{20}/), either(codes(400, 410), both(codes(500, 200), at(/watch/)))),
   },
@@ -320,6 +322,17 @@ export const EXPLAINED: readonly Explained[] = [
   {
     reason: 'A timeout that is empty is none',
     is: both(at(/[?&]timeoutSeconds=(&|$)/), codes(400, 200), theySay(/strconv.ParseInt: parsing \\?"\\?"/)),
+  },
+  {
+    reason: 'Nor is it told in place of other faults, as is an empty limit',
+    is: both(
+      ...[at(/[?&](limit|timeoutSeconds)=(&|$)/), theySay(/strconv.ParseInt: parsing \\?"\\?"/)],
+      either(both(codes(400, 422), weSay(/ListOptions/)), both(by('DELETE'), codes(400, 409), weSay(/in precondition: /))),
+    ),
+  },
+  {
+    reason: 'That a timeout is negative is told before preconditions',
+    is: both(by('DELETE'), at(/[?&]timeoutSeconds=-/), codes(409, 400), weSay(/timeoutSeconds: Invalid value/)),
   },
   {
     reason: 'A timeout is not negative',
