@@ -198,6 +198,27 @@ const untyped = (): Asked[] => {
   return [...asked, ...own].map((each) => ({ ...each, title: `UNTYPED ${each.title}` }));
 };
 
+/** Members of metadata of other types, and entries of managedFields that cannot be read. */
+const mistyped = (): Asked[] => {
+  const entries = [null, 'x', { manager: 5 }, { time: 'x' }, ...[5, 'x', [], {}].map((fieldsV1) => ({ fieldsV1 }))];
+  const owner = { apiVersion: 'v1', kind: 'X', name: 'x', uid: 'y' };
+  const owners = ['x', 5, [], { name: 5 }, { uid: {} }, { controller: 'x' }, { blockOwnerDeletion: 1 }].map((each) =>
+    typeof each === 'object' && !Array.isArray(each) ? { ...owner, ...each } : each,
+  );
+  const metadata: readonly object[] = [
+    ...entries.map((each) => ({ managedFields: [each] })),
+    ...owners.map((each) => ({ ownerReferences: [owner, each] })),
+    ...[1e300, -1e30, 1.5, 'x', {}].flatMap((each) => [{ generation: each }, { deletionGracePeriodSeconds: each }]),
+  ];
+  return metadata.flatMap((more) =>
+    [
+      send('POST', `${MEALS_PATH}?dryRun=All`, meal({ count: 1 }, { metadata: { name: 'm', ...more } })),
+      send('POST', `${MAPS}?dryRun=All`, { metadata: { name: 'm', ...more } }),
+      send('PATCH', `${MEALS_PATH}/there?dryRun=All`, { metadata: more }, { headers: { 'content-type': PATCHES.merge } }),
+    ].map((each) => ({ ...each, title: `MISTYPED ${each.title}` })),
+  );
+};
+
 export const FIELD_REQUESTS: readonly Asked[] = [
   send('POST', MEALS_PATH, meal({ count: 1 }, { metadata: { name: 'there' } })),
   ...['Strict', 'Warn', 'Ignore', ''].flatMap(inMode),
@@ -212,4 +233,5 @@ export const FIELD_REQUESTS: readonly Asked[] = [
   }),
   ...ofFinalizers(),
   ...untyped(),
+  ...mistyped(),
 ];

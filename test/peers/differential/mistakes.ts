@@ -83,6 +83,14 @@ export const EXPLAINED: readonly Explained[] = [
     ),
   },
   {
+    reason: 'A kube-apiserver panics, and closes the connection, at a test of the whole object that has no value',
+    is: both(
+      ...[header('content-type', 'application/json-patch+json'), weSay(/operation \d+, test, has no value/)],
+      ({ theirs, ours, request: { body } }) =>
+        theirs.code === 0 && ours.code === 422 && /\{"op":"test","path":""\}/.test(String(body)),
+    ),
+  },
+  {
     reason: 'application/* includes JSON',
     is: both(header('accept', 'application/*'), ({ theirs }) => theirs.code === 406),
   },
@@ -134,6 +142,13 @@ export const EXPLAINED: readonly Explained[] = [
         both(codes(422, 200), theySay(/ListOptions.*is forbidden for list/)),
         both(codes(406, 200), theySay(/the requested object is not a list/)),
       ),
+    ),
+  },
+  {
+    reason: 'So are the names of its field selectors',
+    is: both(
+      ...[by('GET'), at(/[?&]fieldSelector=/), at(/\/[a-z]+s\/[^/?]+\?(.*&)?watch=/), weSay(/"field label not supported: /)],
+      ({ theirs, ours }) => [200, 404].includes(theirs.code) && ours.code === 400,
     ),
   },
   {
@@ -412,6 +427,13 @@ export const EXPLAINED: readonly Explained[] = [
       at(/^\/api\/v1\/namespaces(\?|$)/),
       ({ ours }) => [201, 400, 422].includes(ours.code),
       theySay(/already exists/),
+    ),
+  },
+  {
+    reason: 'So one that was not created there may be there already, and have other managers',
+    is: both(
+      ...[by('PATCH'), at(/^\/api\/v1\/namespaces\/fresh-/), header('content-type', APPLY), codes(400, 409)],
+      ...[theySay(/does not match the name on the URL/), weSay(/conflict with \\"before-first-apply\\"/)],
     ),
   },
   {
