@@ -42,7 +42,7 @@ export function strategicMerge(current: JsonObject, patch: JsonObject, terms: Te
 
 interface Terms {
   readonly strategies: MergeStrategies;
-  /** Whether whoever reads the result takes null for nothing. Otherwise, null is left out of new elements. */
+  /** Whether whoever reads the result takes null for nothing. Otherwise, a new element is merged with nothing, which has no nulls. */
   readonly isTyped: boolean;
 }
 
@@ -208,7 +208,7 @@ function* mergeByKey(there: readonly unknown[], given: readonly unknown[], place
     const id = idOf(item);
     const found = places.get(id)?.[0];
     // Upstream takes a new element as it is, with what is null in it, which may be unknown.
-    if (found === undefined) places.set(id, [result.push(place.isTyped ? item : yield* mergePatch(undefined, item)) - 1]);
+    if (found === undefined) places.set(id, [result.push(place.isTyped ? item : yield* mergeObjects({}, item, place)) - 1]);
     else result[found] = yield* mergeObjects(result[found] as JsonObject, item, place);
   }
   return result.filter((each) => each !== undefined);
