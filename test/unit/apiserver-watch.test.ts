@@ -685,8 +685,7 @@ describe('over WebSocket', () => {
     const { url, call } = await open();
     const post = (more: string): ReturnType<typeof raw> =>
       raw(url, `POST ${ORDERS_PATH} HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n${more}`);
-    const body = (name: string): string =>
-      JSON.stringify({ ...ORDER, metadata: { name }, spec: { item: 'x'.repeat(100_000) } });
+    const body = (name: string): string => JSON.stringify({ ...ORDER, metadata: { name }, spec: { item: 'x'.repeat(100_000) } });
     const json = (text: string): string => `Content-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n`;
     const whole = post(json(body('a')) + body('a'));
     await whole.until('HTTP/1.1 201');
