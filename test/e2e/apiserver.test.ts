@@ -75,7 +75,7 @@ describe.each([true, false])('with a cache: %s', (cache) => {
 
   test('a Cluster of watchmux/kubernetes finds there what the server has in process, and writes it', async () => {
     const cluster = new Cluster(config());
-    const there = cluster.resource<Order>('orders.example.com/v1').in('default');
+    const there = (await cluster.kind<Order>('orders.example.com/v1')).in('default');
     const here = server.resource<Order>('orders.example.com/v1').in('default');
     const created = await there.create({ metadata: { generateName: 'a-' }, spec: { count: 1 } });
     const name = created.metadata?.name ?? '';
@@ -108,7 +108,8 @@ describe.each([true, false])('with a cache: %s', (cache) => {
     await expect(core.readNamespacedConfigMap({ namespace, name: 'a' })).rejects.toMatchObject({ code: 404 });
     const custom = config().makeApiClient(CustomObjectsApi);
     const where = { group: 'example.com', version: 'v1', plural: 'orders', namespace };
-    await custom.createNamespacedCustomObject({ ...where, body: { metadata: { name: 'o' }, spec: { count: 1 } } });
+    const body = { apiVersion: 'example.com/v1', kind: 'Order', metadata: { name: 'o' }, spec: { count: 1 } };
+    await custom.createNamespacedCustomObject({ ...where, body });
     expect(await custom.listNamespacedCustomObject(where)).toMatchObject({
       kind: 'OrderList',
       items: [{ metadata: { name: 'o' } }],

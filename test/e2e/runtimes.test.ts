@@ -233,7 +233,10 @@ for (const runtime of RUNTIMES) {
       const startObjects = (settings: object = {}): Promise<Serving> =>
         serving(runtime.start('test/runtimes/serve-objects.mjs', how, JSON.stringify(settings)));
       const create = (server: Serving, name: string, spec: object = {}): Promise<Response> =>
-        fetch(server.url + ORDERS, { method: 'POST', headers, body: JSON.stringify({ metadata: { name }, spec }) });
+        fetch(server.url + ORDERS, {
+          ...{ method: 'POST', headers },
+          body: JSON.stringify({ apiVersion: 'example.com/v1', kind: 'Order', metadata: { name }, spec }),
+        });
       /** Opens a watch over a bare connection, and waits for its head. */
       const watching = async (server: Serving, ...more: string[]): Promise<Raw> => {
         const client = await raw(server.port);

@@ -77,7 +77,7 @@ async function create(url: string, name: string, spec: object = { item: name }):
   const init = {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ metadata: { name }, spec }),
+    body: JSON.stringify({ apiVersion: 'shop.example/v1', kind: 'Order', metadata: { name }, spec }),
   };
   return (await fetch(url + ORDERS, init).catch(() => ({ status: 0 }))).status;
 }

@@ -84,7 +84,8 @@ const asSent = (given: Step, current: Order | undefined): Order => {
   const { finalizers } = current?.metadata ?? {};
   const resourceVersion = { none: undefined, current: current?.metadata?.resourceVersion, old: '1' }[given.version];
   const metadata = { name: given.name, ...(finalizers && { finalizers }), ...(resourceVersion && { resourceVersion }) };
-  return { metadata, spec: { count: given.count }, status: { phase: `${given.count}` } };
+  const type = { apiVersion: 'example.com/v1', kind: 'Order' };
+  return { ...type, metadata, spec: { count: given.count }, status: { phase: `${given.count}` } };
 };
 
 function overHttp(server: ApiServer): Way {

@@ -13,6 +13,7 @@ import { macrotask } from '../unit/support.ts';
 
 const PLURALS = ['as', 'bs', 'cs'] as const;
 type Plural = (typeof PLURALS)[number];
+const KINDS = ['A', 'B', 'C'] as const;
 
 type Spec = Extract<Step, { readonly do: 'define' | 'change' }>;
 
@@ -29,7 +30,7 @@ type Step =
   | { readonly do: 'restart' | 'turn' };
 
 const plural = fc.constantFrom(...PLURALS);
-const spec = { kind: fc.constantFrom('A', 'B', 'C'), short: fc.constantFrom('x', 'y', 'as'), v2: fc.boolean() };
+const spec = { kind: fc.constantFrom(...KINDS), short: fc.constantFrom('x', 'y', 'as'), v2: fc.boolean() };
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('define' as const), plural, ...spec }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('change' as const), plural, ...spec }) },
@@ -91,7 +92,9 @@ class World {
       ask('PATCH', `${CRDS}/${one.plural}.example.com`, { spec: (crdIn(one) as { spec: object }).spec });
     else if (one.do === 'undefine') ask('DELETE', `${CRDS}/${one.plural}.example.com`);
     else if (one.do === 'create') {
-      ask('POST', objects(one.plural), { metadata: { name: one.name, ...(one.held && { finalizers: ['example.com/held'] }) } });
+      const metadata = { name: one.name, ...(one.held && { finalizers: ['example.com/held'] }) };
+      // Of one of these kinds, if it is defined at all.
+      for (const kind of KINDS) ask('POST', objects(one.plural), { apiVersion: 'example.com/v1', kind, metadata });
     } else {
       const { plural: own } = one as Step & { readonly plural: Plural };
       for (const name of ['p', 'q']) ask('PATCH', `${objects(own)}/${name}`, { metadata: { finalizers: null } });

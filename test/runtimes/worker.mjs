@@ -126,7 +126,7 @@ async function informed({ OBJECTS }) {
   const objects = OBJECTS.get(OBJECTS.idFromName('objects'));
   const url = 'http://objects/apis/example.com/v1/namespaces/default/orders';
   const create = (name) => {
-    const body = JSON.stringify({ metadata: { name } });
+    const body = JSON.stringify({ apiVersion: 'example.com/v1', kind: 'Order', metadata: { name } });
     return objects.fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
   };
   const statuses = [(await create('a')).status, (await create('a')).status];

@@ -169,13 +169,22 @@ describe('a definition', () => {
     expect([answer.code, answer.body.reason]).toEqual([code, 'Invalid']);
   });
 
+  test('in a group of k8s.io defines custom resources, too: they have to say of what kind they are', async () => {
+    const { define, call } = begun();
+    const annotations = { 'api-approved.kubernetes.io': 'unapproved, for a test' };
+    await define({ ...crdOf({ group: 'x.k8s.io' }), metadata: { name: 'widgets.x.k8s.io', annotations } });
+    const path = WIDGETS.replace('example.com', 'x.k8s.io');
+    expect((await call('POST', path, { kind: undefined, metadata: { name: 'a' } })).code).toBe(400);
+    expect((await call('POST', path, { metadata: { name: 'a' } })).code).toBe(201);
+  });
+
   test('is served by all servers of a storage, and after a restart', async () => {
     const storage = new MemoryStorage();
     const one = begun({ storage: remote(storage) });
     const two = begun({ storage: remote(storage) });
     await one.define(crdOf());
     await expect.poll(async () => (await two.call('GET', ALL)).code).toBe(200);
-    await two.call('POST', WIDGETS, { metadata: { name: 'a' } });
+    await two.call('POST', WIDGETS, { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'a' } });
     const three = begun({ storage: remote(storage) });
     expect((await three.call('GET', ALL)).body.items).toHaveLength(1);
     await three.call('DELETE', `${CRDS}/widgets.example.com`);

@@ -4,7 +4,7 @@ import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts
 import { toInfo } from '../../src/apiserver/resource-info.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { isWatchError, type WatchError } from '../../src/watch/errors.ts';
-import { ORDERS_PATH, type Order } from './apiserver-rig.ts';
+import { ORDER, ORDERS_PATH, type Order } from './apiserver-rig.ts';
 
 const NAMES = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' } as const;
 const servers: ApiServer[] = [];
@@ -21,7 +21,7 @@ function serving(more: object): { server: ApiServer; errors: unknown[] } {
 }
 
 async function post(server: ApiServer, body: object): Promise<{ code: number; body: { message: string } }> {
-  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ ...ORDER, ...body }) };
   const response = await server.fetch(new Request(`http://localhost${ORDERS_PATH}`, init));
   return { code: response.status, body: (await response.json()) as { message: string } };
 }

@@ -132,7 +132,8 @@ describe('a field that the schema does not name', () => {
   });
 
   it('of a name that is sent twice, both are told', async () => {
-    const twice = '{"metadata":{"name":"x","name":"y"},"spec":{"count":1,"count":2,"count":3,"zz":1,"zz":2}}';
+    const type = '"apiVersion":"example.com/v1","kind":"Meal"';
+    const twice = `{${type},"metadata":{"name":"x","name":"y"},"spec":{"count":1,"count":2,"count":3,"zz":1,"zz":2}}`;
     const told = ['duplicate field "metadata.name"', 'duplicate field "spec.count"', 'duplicate field "spec.zz"'];
     told.push('unknown field "spec.zz"');
     const answer = await call('POST', asked(MEALS_PATH), twice);

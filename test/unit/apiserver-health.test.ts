@@ -282,7 +282,7 @@ function slowOrders(): { options: Partial<ApiServerOptions>; begun: Promise<void
   return { options: { resources: [slow] }, begun, finish };
 }
 
-const order = { metadata: { name: 'a' } };
+const order = { apiVersion: 'example.com/v1', kind: 'Order', metadata: { name: 'a' } };
 
 describe('a shutdown', () => {
   test('lets a write that has begun finish, and refuses those that come: with 503, and when to come back', async () => {

@@ -11,7 +11,7 @@ import { closers } from '../closing.ts';
 import { eventually, until } from '../eventually.ts';
 import { listening } from '../listening.ts';
 import { runs } from '../runs.ts';
-import { ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { ORDER, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const RUNS = runs(300);
 const CONFIG_MAPS_PATH = '/api/v1/namespaces/default/configmaps';
@@ -123,10 +123,10 @@ const body: fc.Arbitrary<string | Uint8Array<ArrayBuffer>> = fc.oneof(
       { metadata: fc.oneof(fc.dictionary(nasty, fc.jsonValue()), fc.jsonValue()), spec: fc.jsonValue(), status: fc.jsonValue() },
       { requiredKeys: [] },
     )
-    .map((value) => JSON.stringify(value)),
+    .map((value) => JSON.stringify({ ...ORDER, ...value })),
   fc.constantFrom(
     '{"__proto__":{"polluted":1}}',
-    '{"metadata":{"name":"a","__proto__":{"polluted":1}},"constructor":{"prototype":{"polluted":1}}}',
+    `${JSON.stringify(ORDER).slice(0, -1)},"metadata":{"name":"a","__proto__":{"polluted":1}},"constructor":{"prototype":{"polluted":1}}}`,
     '['.repeat(10_000),
     `{"a":${'['.repeat(127)}${']'.repeat(127)}}`,
     'k8s\0\n\x0b\n\x02v1\x12\x05Order',

@@ -14,7 +14,7 @@ import { closers } from '../closing.ts';
 import { eventually } from '../eventually.ts';
 import { listening } from '../listening.ts';
 import { runs } from '../runs.ts';
-import { ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { ORDER, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const closing = closers();
 
@@ -328,7 +328,11 @@ describe('hosts', () => {
       () => server.shutdown(),
     );
     const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/k8s${ORDERS_PATH}`;
-    const init = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ metadata: { name: 'a' }, spec: { count: 1 } }) };
+    const init = {
+      method: 'POST',
+      headers: JSON_TYPE,
+      body: JSON.stringify({ ...ORDER, metadata: { name: 'a' }, spec: { count: 1 } }),
+    };
     expect((await fetch(url, init)).status).toBe(201);
     expect(await (await fetch(`${url}/a`)).json()).toMatchObject({ spec: { count: 1 } });
     http.closeAllConnections();
@@ -348,7 +352,11 @@ describe('hosts', () => {
     const url = `http://127.0.0.1:${port}${ORDERS_PATH}`;
     const watch = await fetch(`${url}?watch=1`);
     expect((await fetch(`${url}?watch=1`)).status).toBe(429);
-    const init = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ metadata: { name: 'a' }, spec: { count: 1 } }) };
+    const init = {
+      method: 'POST',
+      headers: JSON_TYPE,
+      body: JSON.stringify({ ...ORDER, metadata: { name: 'a' }, spec: { count: 1 } }),
+    };
     expect((await fetch(url, init)).status).toBe(201);
     expect(await (await fetch(url)).json()).toMatchObject({ items: [{ spec: { count: 1 } }] });
     const reader = (watch.body as ReadableStream<Uint8Array>).getReader();
@@ -397,7 +405,7 @@ test('a body of no type is JSON, but not from a page of another origin; what is 
   const { server } = rig({ allowedOrigins: ['http://page'] });
   const post = async (name: string, headers: Record<string, string> = {}): Promise<number> => {
     // Bytes: a text would have a type of its own.
-    const body = new TextEncoder().encode(JSON.stringify({ metadata: { name } }));
+    const body = new TextEncoder().encode(JSON.stringify({ ...ORDER, metadata: { name } }));
     return (await server.fetch(new Request(`http://a${ORDERS_PATH}`, { method: 'POST', headers, body }))).status;
   };
   expect(await post('a')).toBe(201);
@@ -511,7 +519,8 @@ describe('hostile input', () => {
 
   test('members called __proto__ are kept as they are, and pollute nothing', async () => {
     const { call } = rig();
-    const text = '{"metadata":{"name":"a"},"spec":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}';
+    const type = '"apiVersion":"example.com/v1","kind":"Order"';
+    const text = `{${type},"metadata":{"name":"a"},"spec":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}`;
     expect((await call('POST', ORDERS_PATH, text)).code).toBe(201);
     const patch = '{"spec":{"__proto__":{"more":2}},"__proto__":{"polluted":3}}';
     expect((await call('PATCH', `${ORDERS_PATH}/a`, patch)).code).toBe(200);

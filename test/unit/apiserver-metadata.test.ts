@@ -1,10 +1,11 @@
 // What an object must say about itself, and what only the server says: in the words in which clients hear of it.
 import { describe, expect, test } from 'vitest';
+import { stringify } from 'yaml';
 import type { ResourceDefinition } from '../../src/apiserver/index.ts';
 import { metadataCauses } from '../../src/apiserver/verbs/metadata.ts';
 import { comparing } from '../../src/storage/json.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
-import { type Answered, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { type Answered, ORDER, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 /** A server over memory, all of whose objects have one uid. */
 const start = (): ReturnType<typeof rig> => rig({ uid: () => 'uid-1' });
@@ -42,11 +43,67 @@ describe('what is no object of the kind is 400', () => {
     [{ metadata: { ownerReferences: {} } }, 'metadata.ownerReferences: expected a list'],
     [{ metadata: { managedFields: 1 } }, 'metadata.managedFields: expected a list'],
     [{ metadata: { finalizers: ['a.b/c', 7] } }, 'metadata.finalizers: expected a string'],
+    [{ metadata: { ownerReferences: [null, 'x'] } }, 'metadata.ownerReferences[1]: expected an object'],
+    [{ metadata: { ownerReferences: [{}, { uid: 7 }] } }, 'metadata.ownerReferences[1].uid: expected a string'],
+    [{ metadata: { ownerReferences: [{ controller: 1 }] } }, 'metadata.ownerReferences[0].controller: expected a boolean'],
+    [{ metadata: { managedFields: [null, []] } }, 'metadata.managedFields[1]: expected an object'],
+    [{ metadata: { managedFields: [{}, { manager: {} }] } }, 'metadata.managedFields[1].manager: expected a string'],
+    [{ metadata: { generation: 2 ** 63 } }, 'metadata.generation: expected an integer'],
+    [{ metadata: { deletionGracePeriodSeconds: -1e300 } }, 'metadata.deletionGracePeriodSeconds: expected an integer'],
   ])('%j', async (body, message) => {
     const { call } = start();
     const answered = await call('POST', ORDERS_PATH, body);
     expect([answered.code, answered.body.message]).toEqual([400, message]);
   });
+
+  const NO_KIND = `the object provided is unrecognized (must be of type Order): Object 'Kind' is missing`;
+  const NO_VERSION = 'the API version in the data () does not match the expected API version (example.com/v1)';
+  test.each([
+    ['no kind', { kind: undefined }, NO_KIND],
+    ['an empty kind', { kind: '' }, NO_KIND],
+    ['neither', { kind: undefined, apiVersion: undefined }, NO_KIND],
+    ['no version', { apiVersion: undefined }, NO_VERSION],
+    ['an empty version', { apiVersion: '' }, NO_VERSION],
+  ])('a custom resource says over HTTP of what kind it is: not %s', async (_, type, message) => {
+    const { call, server } = start();
+    await create(call, { name: 'a' });
+    const body = { ...ORDER, ...type, metadata: { name: 'a' }, status: {} };
+    for (const [method, path] of [
+      ['POST', ORDERS_PATH],
+      ['PUT', AT],
+      ['PUT', `${AT}/status`],
+      ['PUT', `${AT}b`],
+    ] as const) {
+      const yaml = [stringify(body), { 'content-type': 'application/yaml' }] as const;
+      for (const answer of [await call(method, path, body), await call(method, path, ...yaml)])
+        expect([answer.code, answer.body.message]).toEqual([400, message]);
+    }
+    const { kind: _kind, apiVersion: _version, ...bare } = body;
+    const orders = server.resource('orders.example.com/v1').in('default');
+    expect(await orders.update(bare)).toMatchObject(ORDER);
+  });
+
+  test('the path is enough for kinds in groups of Kubernetes’ own', async () => {
+    for (const group of ['apps', 'networking.k8s.io']) {
+      const { call } = rig({ resources: [{ ...(ORDERS as ResourceDefinition), group }] });
+      const path = ORDERS_PATH.replace('example.com', group);
+      const type = { apiVersion: undefined, kind: undefined };
+      expect((await call('POST', path, { ...type, metadata: { name: 'a' } })).body).toMatchObject({ kind: 'Order' });
+    }
+  });
+
+  test.each([[null], [{ fieldsV1: 5 }], [{ fieldsV1: 'x' }], [{ fieldsV1: [] }]])(
+    'an entry of managedFields that cannot be read is none: %j',
+    async (entry) => {
+      const { call } = start();
+      const metadata = { name: 'a', labels: { a: 'b' }, managedFields: [entry] };
+      const { code, body } = await create(call, metadata);
+      const [own] = body.metadata.managedFields;
+      expect([code, body.metadata.managedFields]).toEqual([201, [{ ...own, manager: 'unknown' }]]);
+      const patched = await call('PATCH', AT, { metadata: { managedFields: [entry] } });
+      expect([patched.code, patched.body.metadata.managedFields]).toEqual([200, entry === null ? undefined : [own]]);
+    },
+  );
 
   test('null is an empty text, as in Go', async () => {
     const { call } = start();
@@ -61,6 +118,8 @@ describe('what is no object of the kind is 400', () => {
       const { code } = await call('PATCH', `${ORDERS_PATH}/a`, { metadata }, { 'content-type': 'application/merge-patch+json' });
       expect(code).toBe(422);
     }
+    const { body } = await call('PATCH', `${ORDERS_PATH}/a`, { metadata: { ownerReferences: ['x'] } });
+    expect(body.details.causes[0].message).toMatch(/^Invalid value: ".*": metadata\.ownerReferences\[0\]: expected an object$/);
   });
 
   test.each(['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'])(
@@ -91,7 +150,7 @@ describe('what is no object of the kind is 400', () => {
       expect([code, body.message]).toEqual([400, `metadata.${member}: expected a time`]);
     }
     const { code, body } = await create(call, { name: 'a', managedFields: [{ time }] });
-    expect([code, body.message]).toEqual([400, 'metadata.managedFields.time: expected a time']);
+    expect([code, body.message]).toEqual([400, 'metadata.managedFields[0].time: expected a time']);
     await create(call, { name: 'a' });
     const change = { metadata: { creationTimestamp: time } };
     const type = { 'content-type': 'application/merge-patch+json' };

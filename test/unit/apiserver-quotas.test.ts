@@ -9,7 +9,7 @@ import { FakeClock } from '../../src/testing/index.ts';
 import { closers } from '../closing.ts';
 import { eventually } from '../eventually.ts';
 import { runs } from '../runs.ts';
-import { ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { ORDER, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const closing = closers();
 
@@ -172,7 +172,7 @@ describe('a tenant', () => {
     });
     let names = 0;
     const write = async (who: string): Promise<number> =>
-      (await ask({ who, method: 'POST', body: { metadata: { name: `a${names++}` } } }).answer).status;
+      (await ask({ who, method: 'POST', body: { ...ORDER, metadata: { name: `a${names++}` } } }).answer).status;
     for (let turn = 0; turn < 10; turn++) {
       expect((await ask({ who: 'ada', method: 'DELETE', path: `${ORDERS_PATH}/x` }).answer).status).toBe(403);
     }
@@ -200,7 +200,7 @@ describe('a tenant', () => {
     const limits = { maxConcurrentRequestsPerTenant: 1, maxWritesPerSecondPerTenant: 1 };
     const objects = open({ ...limits, authenticate: (() => ({ name: 'ada' })) as never });
     for (let turn = 0; turn < 3; turn++) {
-      expect((await objects.ask({ method: 'POST', body: { metadata: { name: `a${turn}` } } }).answer).status).toBe(201);
+      expect((await objects.ask({ method: 'POST', body: { ...ORDER, metadata: { name: `a${turn}` } } }).answer).status).toBe(201);
     }
     const broken = open({
       authenticate,
@@ -242,7 +242,7 @@ describe('an answer that nobody takes', () => {
     const cuts: CutReport[] = [];
     const { ask } = open({ clock, cache: false, maxConcurrentRequestsPerAddress: 1, onCut: (report) => cuts.push(report) });
     const from = '10.0.0.1';
-    const created = ask({ from, method: 'POST', body: { metadata: { name: 'a' }, spec: { item } } });
+    const created = ask({ from, method: 'POST', body: { ...ORDER, metadata: { name: 'a' }, spec: { item } } });
     expect((await created.answer).status).toBe(201);
     expect((await ask({ from }).answer).status).toBe(429);
     for (let tick = 0; tick < 8; tick++) clock.advance(7_500);
@@ -254,7 +254,7 @@ describe('an answer that nobody takes', () => {
   test('is given to whoever does take it, whole, and its place is free again', async () => {
     const { ask } = open({ maxConcurrentRequestsPerAddress: 1 });
     const from = '10.0.0.1';
-    const sent = { from, method: 'POST', body: { metadata: { name: 'a' }, spec: { item } } };
+    const sent = { from, method: 'POST', body: { ...ORDER, metadata: { name: 'a' }, spec: { item } } };
     expect(await (await ask(sent).answer).json()).toMatchObject({ spec: { item } });
     expect(await (await ask({ from, path: `${ORDERS_PATH}/a` }).answer).json()).toMatchObject({ spec: { item } });
     expect((await ask({ from }).answer).status).toBe(200);

@@ -11,7 +11,7 @@ import { FakeClock, FakeWatcher } from '../../src/testing/index.ts';
 import { systemClock } from '../../src/watch/clock.ts';
 import { closers } from '../closing.ts';
 import { listening } from '../listening.ts';
-import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { ORDER, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const closing = closers();
 
@@ -217,7 +217,7 @@ describe('an upgrade that a server ignores', () => {
 
   test('a body in many parts is read whole, and the answer comes whole, as fast as the client takes it', async () => {
     const { port, call } = await open();
-    const body = JSON.stringify({ metadata: { name: 'a' }, spec: { item: 'y'.repeat(300_000) } });
+    const body = JSON.stringify({ ...ORDER, metadata: { name: 'a' }, spec: { item: 'y'.repeat(300_000) } });
     const head = request(ORDERS_PATH, `${H2C}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`, 'POST');
     const socket = connect(port, '127.0.0.1');
     closing.push(() => socket.destroy());
@@ -265,7 +265,7 @@ describe('an upgrade that a server ignores', () => {
     const sockets: Socket[] = [];
     // The connection itself: in Node 26, what the upgrade has is another stream.
     http.on('connection', (socket: Socket) => sockets.push(socket));
-    const body = JSON.stringify({ metadata: { name: 'a' }, spec: { item: 'y'.repeat(2_000_000) } });
+    const body = JSON.stringify({ ...ORDER, metadata: { name: 'a' }, spec: { item: 'y'.repeat(2_000_000) } });
     const head = request(ORDERS_PATH, `${H2C}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`, 'POST');
     const answered = send(port, head + body, 'HTTP/1.1 201');
     await expect.poll(() => sockets[0]?.isPaused()).toBe(true);
@@ -278,7 +278,7 @@ describe('an upgrade that a server ignores', () => {
     const { port, http, server, call } = await open();
     http.removeAllListeners('upgrade');
     const resumed: boolean[] = [];
-    const body = JSON.stringify({ metadata: { name: 'a' } });
+    const body = JSON.stringify({ ...ORDER, metadata: { name: 'a' } });
     for (const isThere of [false, true]) {
       http.once('upgrade', ({ method, url, headers }, socket) => {
         const own = new IncomingMessage(socket as Socket);

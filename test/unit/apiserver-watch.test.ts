@@ -11,7 +11,7 @@ import { toStatus } from '../../src/watch/event.ts';
 import { closers } from '../closing.ts';
 import { until } from '../eventually.ts';
 import { listening } from '../listening.ts';
-import { ORDERS, ORDERS_PATH, type Order, rig } from './apiserver-rig.ts';
+import { ORDER, ORDERS, ORDERS_PATH, type Order, rig } from './apiserver-rig.ts';
 
 const closing = closers();
 
@@ -286,7 +286,7 @@ describe('a watch over HTTP', () => {
   test('a version that is too old, and one that has not come, are ERRORs inside 200', async () => {
     const { url } = await open({ storage: new MemoryStorage({ maxHistoryItems: 1 }) });
     for (let at = 0; at < 3; at++) {
-      const body = JSON.stringify({ metadata: { name: `a${at}` } });
+      const body = JSON.stringify({ ...ORDER, metadata: { name: `a${at}` } });
       await fetch(url + ORDERS_PATH, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
     }
     const old = await watch(`${url}${ORDERS_PATH}?watch=1&resourceVersion=1`);
@@ -685,7 +685,7 @@ describe('over WebSocket', () => {
     const { url, call } = await open();
     const post = (more: string): ReturnType<typeof raw> =>
       raw(url, `POST ${ORDERS_PATH} HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n${more}`);
-    const body = (name: string): string => JSON.stringify({ metadata: { name }, spec: { item: 'x'.repeat(100_000) } });
+    const body = (name: string): string => JSON.stringify({ ...ORDER, metadata: { name }, spec: { item: 'x'.repeat(100_000) } });
     const json = (text: string): string => `Content-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n`;
     const whole = post(json(body('a')) + body('a'));
     await whole.until('HTTP/1.1 201');

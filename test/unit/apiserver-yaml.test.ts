@@ -7,7 +7,7 @@ import type { FieldPaths } from '../../src/apiserver/request/json.ts';
 import { looksLikeJson, readYaml } from '../../src/apiserver/request/yaml.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
-import { ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { ORDER, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 const read = (text: string): unknown => atOnce(readYaml(bytesOf(text), { yaml }));
@@ -186,10 +186,12 @@ describe('YAML bodies', () => {
 
 describe('YAML over HTTP', () => {
   const headers = { 'content-type': 'application/yaml', accept: 'application/yaml' };
+  const type = 'apiVersion: example.com/v1, kind: Order';
 
   it('creates, updates and deletes, and answers in YAML if asked', async () => {
     const { call } = rig();
-    const created = await call('POST', ORDERS_PATH, 'metadata: {name: a}\nspec: {item: "yes", count: 0x10}', headers);
+    const text = `${yaml.stringify(ORDER)}metadata: {name: a}\nspec: {item: "yes", count: 0x10}`;
+    const created = await call('POST', ORDERS_PATH, text, headers);
     expect(created.code).toBe(201);
     expect(created.headers.get('content-type')).toBe('application/yaml');
     const order = yaml.parse(created.text) as { metadata: object };
@@ -205,10 +207,15 @@ describe('YAML over HTTP', () => {
 
   it('takes JSON for YAML, and a flow of YAML that looks like JSON', async () => {
     const { call } = rig();
-    expect((await call('POST', ORDERS_PATH, '{"metadata":{"name":"a"}}', headers)).code).toBe(201);
-    expect((await call('POST', ORDERS_PATH, '{metadata: {name: b}}', headers)).code).toBe(201);
-    expect((await call('POST', ORDERS_PATH, '{metadata: {name: b}', headers)).code).toBe(400);
-    const strict = await call('POST', `${ORDERS_PATH}?fieldValidation=Strict`, 'metadata: {name: c, name: d}', headers);
+    expect((await call('POST', ORDERS_PATH, JSON.stringify({ ...ORDER, metadata: { name: 'a' } }), headers)).code).toBe(201);
+    expect((await call('POST', ORDERS_PATH, `{${type}, metadata: {name: b}}`, headers)).code).toBe(201);
+    expect((await call('POST', ORDERS_PATH, `{${type}, metadata: {name: b}`, headers)).code).toBe(400);
+    const strict = await call(
+      'POST',
+      `${ORDERS_PATH}?fieldValidation=Strict`,
+      `{${type}, metadata: {name: c, name: d}}`,
+      headers,
+    );
     expect(strict.code).toBe(400);
     expect(strict.text).toContain('duplicate field');
   });

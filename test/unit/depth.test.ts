@@ -210,7 +210,7 @@ describe('half a surrogate pair, escaped', () => {
   test('is kept by an API server: in an answer, in a list, and after a patch', async () => {
     const { server, call } = rig();
     const init = { method: 'POST', headers: { 'content-type': 'application/json' } };
-    const body = `{"metadata":{"name":"a"},"text":${half}}`;
+    const body = `{"apiVersion":"example.com/v1","kind":"Order","metadata":{"name":"a"},"text":${half}}`;
     const url = `http://localhost${ORDERS_PATH}`;
     expect(await (await server.fetch(new Request(url, { ...init, body }))).text()).toContain(`"text":${half}`);
     await call('PATCH', `${ORDERS_PATH}/a`, { more: 1 }, { 'content-type': 'application/merge-patch+json' });

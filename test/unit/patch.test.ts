@@ -318,19 +318,39 @@ describe('strategic merge patch', () => {
       { uid: '1', name: 'new' },
     ];
     expect(merge(refs(list), refs(again))).toEqual(refs(['text', { name: 'no key' }, { uid: '1', name: 'new' }]));
-    expect(
-      merge(
-        refs(list),
-        refs([
-          { $patch: 'replace', uid: '3' },
-          { uid: '4', $patch: 'merge' },
-        ]),
-      ),
-    ).toEqual(refs([{ uid: '3' }, { uid: '4' }]));
+    expect(merge(refs(list), refs([{ $patch: 'replace', uid: '3' }, { uid: '4' }]))).toEqual(refs([{ uid: '4' }]));
+    expect(words(() => merge(refs(list), refs([{ uid: '4', $patch: 'merge' }])))).toBe('400 unknown patch type: "merge"');
+    expect(words(() => merge(refs(list), refs([{ $patch: 'delete' }])))).toBe(
+      '400 map: {"$patch":"delete"} does not contain declared merge key: uid',
+    );
     const order = { '$setElementOrder/ownerReferences': ['text', { uid: '1' }] };
     expect(merge(refs([{ uid: '1' }, 'text']), meta(order))).toEqual(refs(['text', { uid: '1' }]));
     const texts = { '$setElementOrder/ownerReferences': ['b', 'a'] };
     expect(merge(refs(['a', 'b', 'c']), meta(texts))).toEqual(refs(['b', 'a', 'c']));
+  });
+
+  it('a new element is what it is, with its nulls; of a new list, nulls and directives are left out', () => {
+    const refs = (...ownerReferences: readonly unknown[]): object => meta({ ownerReferences });
+    const added = { uid: '2', x: null, y: [{ z: null }] };
+    expect(merge(refs({ uid: '1' }), refs(added))).toEqual(refs(added, { uid: '1' }));
+    expect(merge(refs({ uid: '1' }), refs({ uid: '1', x: null }))).toEqual(refs({ uid: '1' }));
+    expect(merge(refs({ uid: '1' }), refs({ $patch: 'replace' }, added))).toEqual(refs(added));
+    const fresh = [added, { uid: '3', $patch: 'merge' }, { $patch: 'foo' }, { name: 'no key', x: null }, null];
+    expect(merge(meta({}), refs(...fresh))).toEqual(refs({ uid: '2', y: [{}] }, { name: 'no key' }, null));
+    expect(merge({}, { list: [...fresh, ['x', null]] })).toEqual({
+      list: [{ uid: '2', y: [{}] }, { name: 'no key' }, null, ['x', null]],
+    });
+    expect(merge({ list: [] }, { list: fresh })).toEqual({ list: fresh });
+  });
+
+  it('a new element of a list of a kind that is defined has no nulls: nothing would take them away later', () => {
+    const items = { type: 'object', properties: { name: { type: 'string' } } };
+    const list = { type: 'array', items, 'x-kubernetes-patch-strategy': 'merge', 'x-kubernetes-patch-merge-key': 'name' };
+    const defined = { group: 'apps', version: 'v1', kind: 'Deployment', schema: { type: 'object', properties: { list } } };
+    const patch = { list: [{ name: 'b', x: null, y: { z: null } }] };
+    expect(applyPatch({ list: [{ name: 'a' }] }, patch, { type: STRATEGIC, kind: defined })).toEqual({
+      list: [{ name: 'b', y: {} }, { name: 'a' }],
+    });
   });
 
   it('conditions of a namespace are merged by type', () => {

@@ -92,7 +92,8 @@ describe('a schema', () => {
   test('names what it removes, by the same paths in warnings and errors', async () => {
     const server = serve(pruned);
     const url = 'http://a/apis/example.com/v1/namespaces/default/orders';
-    const body = JSON.stringify({ metadata: { name: 'a', odd: 1 }, spec: { other: 1, ports: [{ port: 1, z: 1 }] } });
+    const type = { apiVersion: 'example.com/v1', kind: 'Order' };
+    const body = JSON.stringify({ ...type, metadata: { name: 'a', odd: 1 }, spec: { other: 1, ports: [{ port: 1, z: 1 }] } });
     const post = (query: string): Promise<Response> =>
       server.fetch(new Request(url + query, { method: 'POST', headers: { 'content-type': 'application/json' }, body }));
     const { message } = (await (await post('?fieldValidation=Strict')).json()) as { message: string };

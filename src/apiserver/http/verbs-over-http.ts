@@ -80,8 +80,19 @@ async function readObject(task: Task, options: 'CreateOptions' | 'UpdateOptions'
       : await (type === YAML_TYPE ? parsedYaml : parsed)(bytes, means);
   const pause = paceOf(signal).pause();
   if (pause) await pause;
+  checkType(sent, task);
   if (fields) await done(fields.object(sent), signal);
   return sent;
+}
+
+/** A custom resource has to say of what kind it is. For kinds in Kubernetes' own groups, as upstream, the path is enough. */
+function checkType(sent: unknown, { row, context }: Task): void {
+  const { group, kind, apiVersion, definition } = context.info;
+  const isCustom = row.kind === undefined && (definition !== undefined || !/^[^.]*$|\.k8s\.io$/.test(group));
+  if (!isRecord(sent) || !isCustom) return;
+  if (!sent.kind) throw badRequest(`the object provided is unrecognized (must be of type ${kind}): Object 'Kind' is missing`);
+  if (sent.apiVersion === undefined || sent.apiVersion === '')
+    throw badRequest(`the API version in the data () does not match the expected API version (${apiVersion})`);
 }
 
 const parsed = (bytes: Uint8Array, { signal, again }: Parsing): Soon<unknown> => done(parsingBody(bytes, { again }), signal);

@@ -118,7 +118,8 @@ export function* toPatch(patch: unknown, { type, kind }: PatchTerms): Work<(curr
   }
   if (!isRecord(patch)) throw badRequest(`error decoding patch: a ${type} patch must be an object`);
   if (lists !== undefined && type === 'strategic') {
-    return (current) => strategicMerge(current as JsonObject, patch, lists);
+    const terms = { strategies: lists, isTyped: builtInSchema(kind) !== undefined };
+    return (current) => strategicMerge(current as JsonObject, patch, terms);
   }
   return (current) => mergePatch(current, patch) as Work<JsonObject>;
 }

@@ -5,7 +5,8 @@
  *     finalizers: ['b']                        added to the existing ones: a set
  *     $deleteFromPrimitiveList/finalizers: ['a']   taken out of that set
  *     $setElementOrder/finalizers: ['c', 'b']  the order that they should have
- *     ownerReferences: [{ uid, ... }]          merged with the one of the same uid; { uid, $patch: 'delete' } removes it
+ *     ownerReferences: [{ uid, ... }]          merged with the one of the same uid; { uid, $patch: 'delete' } removes it,
+ *                                              and { $patch: 'replace' } all of them
  *     $patch: 'replace' | 'delete' | 'merge'   of an object: replace it, empty it, merge
  *     $retainKeys: ['type']                    of an object: remove all other members
  */
@@ -15,7 +16,7 @@ import { badRequest, refused } from '../../storage/statuses.ts';
 import { getOrMake, isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { childOf, jsonStart } from '../validation/causes.ts';
-import { copyingMembers, type JsonObject, ownValue } from './merge-patch.ts';
+import { copyingMembers, type JsonObject, mergePatch, ownValue } from './merge-patch.ts';
 
 /** How a list is merged: as a set of plain values, or as objects with one member as their key. Other lists are replaced. */
 type ListStrategy = 'set' | { readonly key: string };
@@ -35,12 +36,17 @@ const ORDER = '$setElementOrder/';
 const DELETE = '$deleteFromPrimitiveList/';
 
 /** Returns the result of applying the patch to an object. Neither is changed. Throws a refusal with 400 for an invalid patch. */
-export function strategicMerge(current: JsonObject, patch: JsonObject, strategies: MergeStrategies): Work<JsonObject> {
-  return mergeObjects(current, patch, { strategies, path: '' });
+export function strategicMerge(current: JsonObject, patch: JsonObject, terms: Terms): Work<JsonObject> {
+  return mergeObjects(current, patch, { ...terms, path: '' });
 }
 
-interface Place {
+interface Terms {
   readonly strategies: MergeStrategies;
+  /** Whether whoever reads the result takes null for nothing. Otherwise, a new element is merged with nothing, which has no nulls. */
+  readonly isTyped: boolean;
+}
+
+interface Place extends Terms {
   readonly path: string;
 }
 
@@ -89,8 +95,20 @@ function mergeMember(result: JsonObject, patch: JsonObject, place: Place, name: 
   // Nothing to do if it is removed, or has only directives for a list that is not merged.
   if (value === undefined || value === null) return undefined;
   if (isRecord(value)) return mergeObjectMember(result, { name, current, value, place });
+  if (Array.isArray(value) && !Array.isArray(current)) return putNewList(result, name, value);
   put(result, name, value);
   return undefined;
+}
+
+function* putNewList(result: JsonObject, name: string, list: readonly unknown[]): Work<void> {
+  put(result, name, yield* newList(list));
+}
+
+/** A list that was not there: without directives, and without what is null in its objects. */
+function* newList(given: readonly unknown[]): Work<unknown[]> {
+  const plain: unknown[] = [];
+  yield* each(given, (item) => void ((isRecord(item) && ownValue(item, DIRECTIVE) !== undefined) || plain.push(item)));
+  return (yield* mergePatch(undefined, plain)) as unknown[];
 }
 
 function* mergeListMember(result: JsonObject, patch: JsonObject, place: ListPlace): Work<void> {
@@ -137,7 +155,9 @@ function* mergeList(current: unknown, patch: JsonObject, place: ListPlace): Work
   const merged =
     strategy === 'set'
       ? yield* mergeSet(there, given, removed)
-      : yield* mergeByKey(there, given, { ...place, key: strategy.key });
+      : !Array.isArray(current)
+        ? yield* newList(given)
+        : yield* mergeByKey(there, given, { ...place, key: strategy.key });
   if (current === undefined && merged.length === 0) return undefined;
   const idOf = (item: unknown): unknown => (strategy === 'set' || !isRecord(item) ? item : ownValue(item, strategy.key));
   const was = yield* positions(there, idOf);
@@ -161,37 +181,37 @@ function* mergeSet(there: readonly unknown[], given: readonly unknown[], removed
 
 function* mergeByKey(there: readonly unknown[], given: readonly unknown[], place: Place & { key: string }): Work<unknown[]> {
   const { key } = place;
+  const result: unknown[] = [...there];
+  const places = yield* placesOf(there, key);
+  const idOf = (item: JsonObject): string => {
+    const id = JSON.stringify(ownValue(item, key));
+    if (id === undefined) throw badRequest(`map: ${shown(item)} does not contain declared merge key: ${key}`);
+    return id;
+  };
+  const plain: JsonObject[] = [];
   let replaces = false;
   yield* each(given, (item) => {
     if (!isRecord(item)) throw invalidList(`an element of ${place.path} is not an object`);
-    replaces ||= ownValue(item, DIRECTIVE) === 'replace';
-  });
-  const items = given as readonly JsonObject[];
-  if (replaces) return yield* replacements(items);
-  const result: unknown[] = [...there];
-  const places = yield* placesOf(there, key);
-  for (const [at, item] of items.entries()) {
-    if (at % STRIDE === STRIDE - 1) yield;
-    const id = JSON.stringify(ownValue(item, key));
-    if (id === undefined) throw badRequest(`map: ${shown(item)} does not contain declared merge key: ${key}`);
-    const found = places.get(id);
-    if (ownValue(item, DIRECTIVE) === 'delete') {
-      for (const at of found ?? []) result[at] = undefined;
+    const directive = ownValue(item, DIRECTIVE);
+    if (directive === undefined) plain.push(item);
+    else if (directive === 'replace') replaces = true;
+    else if (directive !== 'delete') throw badRequest(`unknown patch type: ${shown(directive)}`);
+    else {
+      const id = idOf(item);
+      for (const at of places.get(id) ?? []) result[at] = undefined;
       places.delete(id);
-    } else if (found === undefined) places.set(id, [result.push(yield* mergeObjects({}, item, place)) - 1]);
-    else result[found[0] as number] = yield* mergeObjects(result[found[0] as number] as JsonObject, item, place);
+    }
+  });
+  if (replaces) return plain;
+  for (const [at, item] of plain.entries()) {
+    if (at % STRIDE === STRIDE - 1) yield;
+    const id = idOf(item);
+    const found = places.get(id)?.[0];
+    // Upstream takes a new element as it is, with what is null in it, which may be unknown.
+    if (found === undefined) places.set(id, [result.push(place.isTyped ? item : yield* mergeObjects({}, item, place)) - 1]);
+    else result[found] = yield* mergeObjects(result[found] as JsonObject, item, place);
   }
   return result.filter((each) => each !== undefined);
-}
-
-/** What replaces a list. */
-function* replacements(items: readonly JsonObject[]): Work<unknown[]> {
-  const result: unknown[] = [];
-  for (const item of items) {
-    const replaces = ownValue(item, DIRECTIVE) === 'replace';
-    if (!replaces || Object.keys(item).length > 1) result.push(yield* without(item, DIRECTIVE));
-  }
-  return result;
 }
 
 /**

@@ -106,7 +106,8 @@ export function* managedFieldsAfter(context: ResourceContext, written: Written):
 
 /** The managers that a client sends itself. A subresource cannot change them. */
 function askedOf({ info }: ResourceContext, sent: unknown): Entries | undefined {
-  const asked = entriesOf(sent) ?? undefined;
+  // Go reads null as an empty entry.
+  const asked = entriesOf(sent)?.map((entry: Entry | null) => entry ?? {});
   if (asked) checkOwnerCount(asked.length);
   // For kinds that are not Go types, upstream ignores an empty list: only a list with an empty entry clears the managers.
   return asked?.length === 0 && !hasProtobuf(info) ? undefined : asked;

@@ -323,9 +323,11 @@ export function normalized(info: KindName, sent: unknown): Mutable {
   for (const name of TEXTS) {
     if (typeof (checked[name] ?? '') !== 'string') throw badRequest(`metadata.${name}: expected a string`);
   }
-  for (const name of TIMES) checkTime(name, checked[name]);
+  for (const name of TIMES) checkTime(`metadata.${name}`, checked[name]);
   for (const name of NUMBERS) {
-    if (!Number.isInteger(checked[name] ?? 0)) throw badRequest(`metadata.${name}: expected an integer`);
+    const number = checked[name] ?? 0;
+    if (!Number.isInteger(number) || Math.abs(number as number) >= 2 ** 63)
+      throw badRequest(`metadata.${name}: expected an integer`);
   }
   const maps: Record<string, unknown> = {};
   for (const name of MAPS) maps[name] = textsOf(name, checked[name] ?? undefined);
@@ -335,38 +337,38 @@ export function normalized(info: KindName, sent: unknown): Mutable {
   for (const each of (checked.finalizers ?? NONE) as readonly unknown[]) {
     if (!isText(each)) throw badRequest('metadata.finalizers: expected a string');
   }
-  for (const each of (checked.managedFields ?? NONE) as readonly unknown[]) checkManaged(each);
-  for (const each of (checked.ownerReferences ?? NONE) as readonly unknown[]) checkOwnerShape(each);
+  for (const [name, check] of PARTS)
+    for (const [at, each] of ((checked[name] ?? NONE) as readonly unknown[]).entries())
+      if (!isNullish(each)) check(each, `metadata.${name}[${at}]`);
   return { apiVersion, kind, metadata: ordered(checked, maps), ...rest } as Mutable;
 }
 
 const MANAGED_TEXTS = ['manager', 'operation', 'apiVersion', 'time', 'fieldsType', 'subresource'] as const;
 
-function checkManaged(entry: unknown): void {
-  if (!isRecord(entry)) throw badRequest('metadata.managedFields: expected objects');
-  for (const name of MANAGED_TEXTS)
-    if (!isText(entry[name])) throw badRequest(`metadata.managedFields.${name}: expected a string`);
-  if (!isNullish(entry.fieldsV1) && !isRecord(entry.fieldsV1))
-    throw badRequest('metadata.managedFields.fieldsV1: expected an object');
-  checkTime('managedFields.time', entry.time);
+/** What the fields of an entry are is the affair of who reads them: if they are wrong, all entries are forgotten. */
+function checkManaged(entry: unknown, field: string): void {
+  if (!isRecord(entry)) throw badRequest(`${field}: expected an object`);
+  for (const name of MANAGED_TEXTS) if (!isText(entry[name])) throw badRequest(`${field}.${name}: expected a string`);
+  checkTime(`${field}.time`, entry.time);
 }
 
-function checkTime(name: string, time: unknown): void {
-  if (!isNullish(time) && timeOf(String(time), 0) === undefined) throw badRequest(`metadata.${name}: expected a time`);
+function checkTime(field: string, time: unknown): void {
+  if (!isNullish(time) && timeOf(String(time), 0) === undefined) throw badRequest(`${field}: expected a time`);
 }
 
-function checkOwnerShape(reference: unknown): void {
-  if (isNullish(reference)) return;
-  if (!isRecord(reference)) throw badRequest('metadata.ownerReferences: expected objects');
-  for (const name of OWNER_MEMBERS)
-    if (!isText(reference[name])) throw badRequest(`metadata.ownerReferences: ${name}: expected a string`);
+function checkOwnerShape(reference: unknown, field: string): void {
+  if (!isRecord(reference)) throw badRequest(`${field}: expected an object`);
+  for (const name of OWNER_MEMBERS) if (!isText(reference[name])) throw badRequest(`${field}.${name}: expected a string`);
   for (const name of OWNER_FLAGS) {
     const value = reference[name];
-    if (!isNullish(value) && typeof value !== 'boolean')
-      throw badRequest(`metadata.ownerReferences: ${name}: expected a boolean`);
+    if (!isNullish(value) && typeof value !== 'boolean') throw badRequest(`${field}.${name}: expected a boolean`);
   }
 }
 
+const PARTS = [
+  ['managedFields', checkManaged],
+  ['ownerReferences', checkOwnerShape],
+] as const;
 const TIMES = ['creationTimestamp', 'deletionTimestamp'] as const;
 const TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', ...TIMES] as const;
 const NUMBERS = ['generation', 'deletionGracePeriodSeconds'] as const;

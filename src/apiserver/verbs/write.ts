@@ -12,7 +12,17 @@ import { isPromise } from '../../watch/abort.ts';
 import { invalid, isNullish, isRecord } from '../../watch/errors.ts';
 import { inPieces, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
 import { unasked } from '../admission.ts';
-import { alreadyExists, badRequest, conflict, hasCode, invalidObject, MODIFIED, notFound, translated } from '../api-status.ts';
+import {
+  alreadyExists,
+  badRequest,
+  conflict,
+  hasCode,
+  invalidObject,
+  MODIFIED,
+  notFound,
+  statusOf,
+  translated,
+} from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { finalizerWarnings, isReview } from '../kinds/common.ts';
 import { type Asker, reviewed, TRUSTED } from '../kinds/reviews.ts';
@@ -68,7 +78,7 @@ export function* toChange(
       normalized(row.kind ?? info, made);
       return (yield* typed(row.kind ?? info, made)) as object;
     } catch (error) {
-      throw hasCode(error, 400) ? invalidPatch(made, (error as Error).message) : error;
+      throw hasCode(error, 400) ? invalidPatch(made, statusOf(error).status.message) : error;
     }
   };
 }

@@ -19,7 +19,12 @@ const send = (method, path, body, headers = {}) => ({
   ...{ method, path, headers: { 'content-type': 'application/json', ...headers } },
   body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
 });
+const typed = (kind, object) => ({ apiVersion: 'example.com/v1', kind, ...object });
 const created = (path, body) => [send('POST', `${path}?dryRun=All`, body), send('POST', path, body)];
+const ordered = (spec) => created(ORDERS, typed('Order', { metadata: generated(), spec }));
+const checked = (spec) => created(CHECKED, typed('Checked', { metadata: generated(), spec }));
+/** The beginning of an order that is written by hand. */
+const ORDER = '"apiVersion":"example.com/v1","kind":"Order","metadata":{"generateName":"a-"}';
 const selector = (name, terms) => `?${name}=${encodeURIComponent(terms.join(','))}`;
 const generated = (more = {}) => ({ generateName: 'a-', ...more });
 
@@ -152,41 +157,43 @@ export const ATTACKS = [
   {
     name: 'more keys than are allowed',
     isLarge: true,
-    requests: () => created(ORDERS, { metadata: generated(), spec: record(200_000) }),
+    requests: () => ordered(record(200_000)),
   },
   {
     name: 'as many keys as are allowed',
     isLarge: true,
-    requests: () => created(ORDERS, { metadata: generated(), spec: { a: record(65_000), b: record(37_000) } }),
+    requests: () => ordered({ a: record(65_000), b: record(37_000) }),
   },
   {
     name: 'as many objects as are allowed',
     isLarge: true,
-    requests: () => created(ORDERS, { metadata: generated(), spec: { list: list(102_000, () => ({})) } }),
+    requests: () => ordered({ list: list(102_000, () => ({})) }),
   },
   {
     name: 'as many numbers as fit',
     isLarge: true,
-    requests: () => created(ORDERS, { metadata: generated(), spec: { list: list(1_500_000, () => 0) } }),
+    requests: () => ordered({ list: list(1_500_000, () => 0) }),
   },
   {
     name: 'long texts of escapes',
     isLarge: true,
-    requests: () => created(ORDERS, { metadata: generated(), spec: { item: '\u0001'.repeat(500_000) } }),
+    requests: () => ordered({ item: '\u0001'.repeat(500_000) }),
   },
   {
     name: 'keys that come twice',
-    requests: () => created(ORDERS, `{"metadata":{"generateName":"a-"},"spec":{${list(65_000, () => '"a":1').join()}}}`),
+    requests: () => created(ORDERS, `{${ORDER},"spec":{${list(65_000, () => '"a":1').join()}}}`),
   },
   {
     name: 'deep objects',
-    requests: () => created(ORDERS, `{"metadata":{"generateName":"a-"},"spec":${'{"a":'.repeat(125)}1${'}'.repeat(126)}`),
+    requests: () => created(ORDERS, `{${ORDER},"spec":${'{"a":'.repeat(125)}1${'}'.repeat(126)}`),
   },
   {
     name: 'replacements of an object with sixty thousand keys',
     isLarge: true,
     requests: () =>
-      [1, 2].map((value) => send('PUT', `${ORDERS}/big`, { metadata: { name: 'big' }, spec: record(60_000, value) })),
+      [1, 2].map((value) =>
+        send('PUT', `${ORDERS}/big`, typed('Order', { metadata: { name: 'big' }, spec: record(60_000, value) })),
+      ),
   },
   {
     name: 'small patches of an object with sixty thousand keys',
@@ -250,15 +257,12 @@ export const ATTACKS = [
   {
     name: 'texts for a pattern that backtracks',
     isLarge: true,
-    requests: () => [
-      ...created(CHECKED, { metadata: generated(), spec: { name: `${'a'.repeat(40)}!` } }),
-      ...created(CHECKED, { metadata: generated(), spec: { name: `${'a'.repeat(3_000_000)}!` } }),
-    ],
+    requests: () => [...checked({ name: `${'a'.repeat(40)}!` }), ...checked({ name: `${'a'.repeat(3_000_000)}!` })],
   },
   {
     name: 'lists of fifty thousand items that must differ',
     isLarge: true,
-    requests: () => created(CHECKED, { metadata: generated(), spec: { list: [...list(50_000, (at) => ({ a: at })), { a: 1 }] } }),
+    requests: () => checked({ list: [...list(50_000, (at) => ({ a: at })), { a: 1 }] }),
   },
   { name: 'deletions of everything that are only tried', requests: () => [send('DELETE', `${ORDERS}?dryRun=All`, '')] },
   { name: 'deletions of namespaces', requests: () => list(20, (at) => send('DELETE', `/api/v1/namespaces/doomed-${at}`, '')) },

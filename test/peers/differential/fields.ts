@@ -1,6 +1,7 @@
 // Writes with fields that are unknown or sent twice, as requests of differential.test.ts: of kinds of Kubernetes' own, and of one that
 // is a custom resource there and a definition here, with the same schema.
 import type { ResourceDefinition } from 'watchmux/apiserver';
+import { stringify } from 'yaml';
 import { type Asked, MAPS, type Memory, NAMESPACE, send } from './requests.ts';
 
 const text = { type: 'string' };
@@ -176,6 +177,48 @@ const ofFinalizers = (): Asked[] => {
   );
 };
 
+/** Writes that do not say of what kind they are. For Kubernetes' own kinds, the path is enough. */
+const untyped = (): Asked[] => {
+  const paths = [
+    ...[`POST ${MEALS_PATH}`, `POST ${MEALS_PATH}?fieldValidation=Strict`, `PUT ${MEALS_PATH}/there`],
+    ...[`PUT ${MEALS_PATH}/nowhere`, `PUT ${MEALS_PATH}/there/status`],
+  ];
+  const types = [{}, { kind }, { apiVersion: `${group}/${version}` }, { apiVersion: `${group}/${version}`, kind: '' }];
+  const bodies = types.map((type) => ({ ...type, metadata: { name: 'there' }, zz: 1 }));
+  const asked = paths.flatMap((path) => {
+    const [method = '', at = ''] = path.split(' ');
+    return bodies.flatMap((body) => [
+      send(method, at, body),
+      send(method, at, stringify(body), { headers: { 'content-type': 'application/yaml' } }),
+    ]);
+  });
+  const own = [{ kind: 'ConfigMap' }, { apiVersion: 'v1' }].map((type) =>
+    send('POST', `${MAPS}?dryRun=All`, { ...type, metadata: { name: 'untyped' } }),
+  );
+  return [...asked, ...own].map((each) => ({ ...each, title: `UNTYPED ${each.title}` }));
+};
+
+/** Members of metadata of other types, and entries of managedFields that cannot be read. */
+const mistyped = (): Asked[] => {
+  const entries = [null, 'x', { manager: 5 }, { time: 'x' }, ...[5, 'x', [], {}].map((fieldsV1) => ({ fieldsV1 }))];
+  const owner = { apiVersion: 'v1', kind: 'X', name: 'x', uid: 'y' };
+  const owners = ['x', 5, [], { name: 5 }, { uid: {} }, { controller: 'x' }, { blockOwnerDeletion: 1 }].map((each) =>
+    typeof each === 'object' && !Array.isArray(each) ? { ...owner, ...each } : each,
+  );
+  const metadata: readonly object[] = [
+    ...entries.map((each) => ({ managedFields: [each] })),
+    ...owners.map((each) => ({ ownerReferences: [owner, each] })),
+    ...[1e300, -1e30, 1.5, 'x', {}].flatMap((each) => [{ generation: each }, { deletionGracePeriodSeconds: each }]),
+  ];
+  return metadata.flatMap((more) =>
+    [
+      send('POST', `${MEALS_PATH}?dryRun=All`, meal({ count: 1 }, { metadata: { name: 'm', ...more } })),
+      send('POST', `${MAPS}?dryRun=All`, { metadata: { name: 'm', ...more } }),
+      send('PATCH', `${MEALS_PATH}/there?dryRun=All`, { metadata: more }, { headers: { 'content-type': PATCHES.merge } }),
+    ].map((each) => ({ ...each, title: `MISTYPED ${each.title}` })),
+  );
+};
+
 export const FIELD_REQUESTS: readonly Asked[] = [
   send('POST', MEALS_PATH, meal({ count: 1 }, { metadata: { name: 'there' } })),
   ...['Strict', 'Warn', 'Ignore', ''].flatMap(inMode),
@@ -189,4 +232,6 @@ export const FIELD_REQUESTS: readonly Asked[] = [
     return { title: `WORDS a part that no object has: ${name}`, method: 'GET', path };
   }),
   ...ofFinalizers(),
+  ...untyped(),
+  ...mistyped(),
 ];

@@ -80,6 +80,33 @@ const secrets: readonly Asked[] = [
   write('DELETE', `${SECRETS}/docker`, {}),
 ];
 
+/** Elements of lists that are there and of new ones: what is null or unknown in them, and directives. */
+function strategic(path: string): Asked[] {
+  const lists: readonly object[] = [
+    ...[
+      { name: 'n', x: null },
+      { name: 'z', x: null },
+      { name: 'n', x: { y: null } },
+      { name: 'n', x: [{ y: null }] },
+    ].map((each) => [each]),
+    [{ name: 'n', namespace: null }],
+    [{ name: 'n' }, { name: 'n', x: null }],
+    [{ name: 'n', x: null }, { $patch: 'replace' }],
+    [
+      { name: 'n', x: 1 },
+      { $patch: 'replace', name: 'm' },
+    ],
+    [{ name: 'n' }, { $patch: 'delete', name: 'z' }],
+  ];
+  return lists.flatMap((list) =>
+    ['Strict', 'Warn'].flatMap((mode) =>
+      [{ secrets: list }, { imagePullSecrets: list }].map((body) =>
+        patch(`${path}?dryRun=All&fieldValidation=${mode}`, body, STRATEGIC),
+      ),
+    ),
+  );
+}
+
 const accounts: readonly Asked[] = [
   post(ACCOUNTS, named('a', { secrets: [{ name: 'x' }, { name: 'y', other: 1 }], imagePullSecrets: [{ name: 'p' }, null] })),
   post(ACCOUNTS, named('b', { automountServiceAccountToken: false, secrets: [], imagePullSecrets: null })),
@@ -88,6 +115,7 @@ const accounts: readonly Asked[] = [
   ),
   patch(`${ACCOUNTS}/a`, { secrets: [{ name: 'z' }, { name: 'x', $patch: 'delete' }] }, STRATEGIC),
   patch(`${ACCOUNTS}/a`, { imagePullSecrets: [{ name: 'q' }] }, STRATEGIC),
+  ...['a', 'b'].flatMap((name) => strategic(`${ACCOUNTS}/${name}`)),
   patch(`${ACCOUNTS}/a`, { secrets: [{ name: 'w' }] }),
   write('PUT', `${ACCOUNTS}/a`, named('a', { secrets: [{ name: 'v' }] })),
   get(`${ACCOUNTS}/a`, TABLE),
