@@ -267,11 +267,11 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
    * filter threw then: the watch ends when the event is distributed, because `passes` throws again.
    */
   private judge(ahead?: boolean): boolean {
-    const { ownState, taking, waiting } = this;
+    const { ownState, taking } = this;
     const { log } = this.view;
     let threw = false;
     this.directLimit = 0;
-    ownState.claims = waiting;
+    ownState.claims = this.waiting;
     this.taking = true;
     try {
       while (!this.over && this.position < (ahead ? log.end : log.head)) {
@@ -291,10 +291,11 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
       if (!ahead) this.fail(error);
       threw = true;
     }
+    const { claims } = ownState;
     ownState.claims = undefined;
     this.taking = taking;
     // Reads that user code started take what is queued before anything else is published: a batch makes room for several events.
-    if (!ahead && this.waiting > waiting) this.serve();
+    if (!ahead && this.waiting > claims) this.serve();
     // The gate may have seen a full queue that has room now.
     if (this.first || (!ahead && this.view.gate.blocker === this)) this.view.readers.wake(this);
     return threw;
