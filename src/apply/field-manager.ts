@@ -46,7 +46,6 @@ import {
   type Owner,
   type Owners,
   ownerId,
-  shownKind,
   shownObject,
   toEntries,
   withEntries,
@@ -60,7 +59,7 @@ export type { JsonSchema } from './types.ts';
 
 /** Who writes what, when. */
 export interface WriteBy {
-  /** The name of the field manager, such as `kubectl`. */
+  /** The name of the field manager, such as `kubectl`; never empty. */
   readonly manager: string;
   /** The subresource that is written; empty for the object itself. */
   readonly subresource: string;
@@ -144,11 +143,10 @@ export class FieldManager {
   }
 
   /**
-   * The object that an apply stores. `live` is undefined if there is no object yet. Throws {@link ApplyConflict}, or REFUSED with
+   * The object that an apply stores. `live` is undefined if there is no object yet; `config` is in this version. Throws {@link ApplyConflict}, or REFUSED with
    * upstream's message if the configuration cannot be applied.
    */
   *applied(live: Json | undefined, config: Json, by: WriteBy & { readonly force: boolean }): Work<Json> {
-    this.#checkVersion(config);
     beginOperation();
     const before = live ?? this.#emptyOf(config);
     try {
@@ -182,11 +180,6 @@ export class FieldManager {
     return { ...this.#options.empty, apiVersion, ...(kind !== undefined && { kind }) };
   }
 
-  #checkVersion({ apiVersion, kind }: Json): void {
-    if (apiVersion === this.#options.apiVersion) return;
-    throw refused(400, 'BadRequest', `invalid object type: ${shownKind(apiVersion, kind)}`);
-  }
-
   /** An update: its manager becomes the owner of what changes. */
   *#update(live: Json, next: Json, { owners, by }: { owners: Owners; by: WriteBy }): Work<void> {
     const type = this.#type;
@@ -197,15 +190,9 @@ export class FieldManager {
     const changed = yield* union(changes.modified, changes.added);
     const set = yield* difference(changed, IDENTITY);
     if (!set.isEmpty) {
-      const { manager, subresource } = by;
+      const { manager, subresource, time } = by;
       const { apiVersion } = this.#options;
-      const self: Omit<Owner, 'set'> = {
-        manager: manager || 'unknown',
-        operation: 'Update',
-        apiVersion,
-        subresource,
-        time: by.time,
-      };
+      const self: Omit<Owner, 'set'> = { manager, operation: 'Update', apiVersion, subresource, time };
       const id = ownerId(self);
       const previous = owners.get(id);
       owners.set(id, { ...self, set: previous ? yield* union(previous.set, set) : set });
@@ -241,7 +228,7 @@ export class FieldManager {
     yield* checked(type, config, { as: 'create typed patch object (%)', lenient: false, stored: stored && { known: stored } });
     yield* checked(type, live, { as: 'create typed live object (%)', lenient: true, stored: this.#live });
     const { manager, subresource, time } = by;
-    const self: Omit<Owner, 'set'> = { manager: manager || 'unknown', operation: 'Apply', apiVersion, subresource, time };
+    const self: Omit<Owner, 'set'> = { manager, operation: 'Apply', apiVersion, subresource, time };
     const id = ownerId(self);
     const lastTime = owners.get(id)?.time;
     yield* this.#reconcile(live, owners);

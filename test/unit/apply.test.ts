@@ -93,6 +93,9 @@ class Scene {
 
 const thing = (spec: object | undefined): Json => ({ apiVersion, kind: 'Thing', metadata: { name: 'a' }, ...(spec && { spec }) });
 
+/** An error with exactly this message. */
+const saying = (message: string): object => expect.objectContaining({ message });
+
 function conflictsOf(act: () => unknown): readonly string[] {
   try {
     act();
@@ -122,23 +125,27 @@ describe('several appliers', () => {
   it('say who owns a field in words', () => {
     const scene = new Scene().update('ctl', { name: 'x', count: 2 });
     const act = (): unknown => scene.apply('one', { name: 'y', count: 3 });
-    expect(act).toThrow('Apply failed with 2 conflicts: conflicts with "ctl" using example.com/v1:\n- .spec.count\n- .spec.name');
+    const by = '"ctl" using example.com/v1';
+    expect(act).toThrow(saying(`Apply failed with 2 conflicts: conflicts with ${by}:\n- .spec.count\n- .spec.name`));
     expect(() => scene.apply('one', { name: 'y' })).toThrow(
-      'Apply failed with 1 conflict: conflict with "ctl" using example.com/v1: .spec.name',
+      saying(`Apply failed with 1 conflict: conflict with ${by}: .spec.name`),
     );
   });
 
   it('are told within bounds, however many conflicts there are, and however long their paths', () => {
-    const wide = (value: number): Json => Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`f${at}`, value]));
-    const scene = new Scene({ schema: undefined }).apply('one', { ['x'.repeat(100_000)]: wide(1) });
+    const wide = (value: number, from: number, to: number): Json => ({
+      ['x'.repeat(100_000)]: Object.fromEntries(Array.from({ length: to - from }, (_, at) => [`f${from + at}`, value])),
+    });
+    const scene = new Scene({ schema: undefined }).apply('one', wide(1, 0, 60)).apply('three', wide(1, 60, 199));
     try {
-      scene.apply('two', { ['x'.repeat(100_000)]: wide(2) });
+      scene.apply('two', wide(2, 0, 199));
       expect.unreachable();
     } catch (error) {
       const { conflicts, more, message } = error as ApplyConflict;
-      expect([conflicts.length, more]).toEqual([100, 50]);
-      expect(conflicts[0]).toEqual({ manager: '"one"', field: `.spec.${'x'.repeat(250)}...` });
-      expect(message).toMatch(/^Apply failed with 150 conflicts: conflicts with "one":\n.*\nand 50 more$/s);
+      expect([conflicts.length, more]).toEqual([100, 99]);
+      for (const at of [0, 60])
+        expect(conflicts[at]).toEqual({ manager: at < 60 ? '"one"' : '"three"', field: `.spec.${'x'.repeat(250)}...` });
+      expect(message).toMatch(/^Apply failed with 199 conflicts: conflicts with "one":\n.*\nand 99 more$/s);
       expect(message.length).toBeLessThan(30_000);
     }
   });
@@ -187,6 +194,9 @@ describe('lists and maps', () => {
     const scene = new Scene().update('ctl', { set: ['a', 'a'] });
     expect(() => scene.apply('one', { set: ['b', 'b'] })).toThrow('.spec.set: duplicate entries for key [="b"]');
     expect(scene.apply('one', { set: ['b'] }).spec).toEqual({ set: ['a', 'a', 'b'] });
+    scene.update('two', { set: ['a', 'b'] }).update('three', { set: ['a', 'a', 'b'] });
+    expect(scene.owners['three Update']).toEqual({ 'f:set': { 'v:"a"': {} } });
+    expect(() => extractManaged(scene.live as Json, 'one', { schema })).toThrow('duplicate entries for key [="a"]');
   });
 });
 
@@ -238,8 +248,10 @@ describe('the schema', () => {
   });
 
   it('refuses what it does not know, with words', () => {
+    const message =
+      'failed to create typed patch object (/a; example.com/v1, Kind=Thing): .spec.other: field not declared in schema';
     expect(() => new Scene().apply('one', { other: 1 })).toThrow(
-      'failed to create typed patch object (/a; example.com/v1, Kind=Thing): .spec.other: field not declared in schema',
+      expect.objectContaining({ code: 'REFUSED', status: expect.objectContaining({ code: 400, reason: 'BadRequest', message }) }),
     );
   });
 
@@ -307,6 +319,15 @@ describe('client-side apply', () => {
     scene.apply('kubectl', { name: 'y' });
     const { annotations } = scene.metadata as { annotations: Json };
     expect(JSON.parse(annotations[last] as string)).toEqual(thing({ name: 'y' }));
+  });
+
+  it('conflicts with those who own what it did not say, even if it takes the rest', () => {
+    const metadata = said({ name: 'x' }).metadata as Json;
+    const scene = new Scene().update('before', { name: 'x', count: 1 }, { metadata });
+    scene.update('other', { name: 'x', count: 2 }, { metadata });
+    expect(conflictsOf(() => scene.apply('kubectl', { name: 'y', count: 3 }))).toEqual([
+      '"other" using example.com/v1 .spec.count',
+    ]);
   });
 });
 
@@ -417,6 +438,10 @@ describe('the functions', () => {
     const both = applyConfiguration(live, thing({ list: [{ key: 'b' }], count: 1 }), { manager: 'two', schema });
     expect(extractManaged(both, 'one', { schema })).toEqual(config);
     expect(extractManaged(both, 'nobody', { schema })).toBeUndefined();
+    const status = { ...thing(undefined), status: { phase: 'Done' } };
+    const all = applyConfiguration(both, status, { manager: 'one', schema, subresource: 'status' });
+    expect(extractManaged(all, 'one', { schema })).toEqual(config);
+    expect(extractManaged(all, 'one', { schema, subresource: 'status' })).toEqual(status);
   });
 
   it.each<[string, () => unknown]>([
