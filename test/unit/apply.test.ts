@@ -136,7 +136,7 @@ describe('several appliers', () => {
     const wide = (value: number, from: number, to: number): Json => ({
       ['x'.repeat(100_000)]: Object.fromEntries(Array.from({ length: to - from }, (_, at) => [`f${from + at}`, value])),
     });
-    const scene = new Scene({ schema: undefined }).apply('one', wide(1, 0, 60)).apply('three', wide(1, 60, 199));
+    const scene = new Scene({ schema: undefined }).apply('three', wide(1, 60, 199)).apply('one', wide(1, 0, 60));
     try {
       scene.apply('two', wide(2, 0, 199));
       expect.unreachable();
@@ -359,9 +359,29 @@ describe('sets of fields', () => {
     );
   });
 
-  it.each([{ a: {} }, { 'k:[]': {} }, { 'v:{': {} }, { 'i:x': {} }, { 'f:a': 5 }, []])('are refused as %j', (fields) => {
-    expect(() => read(fields)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
+  it('are ordered by their kinds, and within them as upstream orders names and values', () => {
+    const elements = [
+      ...['f:', 'f:B', 'f:a', 'f:aa', 'f:\uffff', 'f:\u{1f600}', 'f:\u{1f600}a'],
+      ...['k:{}', 'k:{"a":2}', 'k:{"a":10}', 'k:{"a":10,"b":1}', 'k:{"a":"1"}', 'k:{"b":1}', 'k:{"b":true}'],
+      ...['v:-1', 'v:2', 'v:10', 'v:"10"', 'v:"2"', 'v:false', 'v:true', 'v:[]', 'v:[1]', 'v:[1,"a"]', 'v:[2]'],
+      ...['v:{}', 'v:{"a":1}', 'v:{"a":1,"b":0}', 'v:{"a":2}', 'v:{"b":1}', 'v:null', 'i:-1', 'i:2', 'i:10'],
+    ];
+    for (const order of [elements, [...elements].reverse()])
+      expect(Object.keys(read(Object.fromEntries(order.map((each) => [each, {}]))))).toEqual(elements);
   });
+
+  it('are bounded in number', () => {
+    const fields = (count: number): Json => Object.fromEntries(Array.from({ length: count }, (_, at) => [`f:${at}`, {}]));
+    expect(() => atOnce(fromFields({ 'f:a': fields(250_000) }))).toThrow('fieldsV1: expected at most 250000 fields');
+    expect(atOnce(fromFields({ 'f:a': fields(249_999) })).size).toBe(250_000);
+  });
+
+  it.each([{ a: {} }, { '': {} }, { f: {} }, { 'k:[]': {} }, { 'v:{': {} }, { 'i:x': {} }, { 'f:a': 5 }, []])(
+    'are refused as %j',
+    (fields) => {
+      expect(() => read(fields)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
+    },
+  );
 
   it('are bounded in depth', () => {
     let fields: Json = {};
