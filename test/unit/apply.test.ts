@@ -302,6 +302,39 @@ describe('the schema', () => {
   });
 });
 
+describe('a conversion', () => {
+  const v2 = 'example.com/v2';
+  const entry = { manager: 'other', operation: 'Update', apiVersion: v2, fieldsType: 'FieldsV1' };
+  const metadata = { managedFields: [{ ...entry, fieldsV1: { 'f:spec': { 'f:name': {}, 'f:count': {} } } }] };
+  const done = function* (object: Json): Work<Json> {
+    yield;
+    return object;
+  };
+
+  it('knows the kind, also of what there was before a create', () => {
+    const convert = (object: Json, version: string): Work<Json> => {
+      if (object.kind !== 'Thing') throw new Error('no kind');
+      return done({ ...object, apiVersion: version });
+    };
+    const scene = new Scene({ versions: { [v2]: schema }, convert });
+    expect(scene.update('ctl', { name: 'x' }, { metadata }).owners).toEqual({
+      'other Update': { 'f:count': {} },
+      'ctl Update': { '.': {}, 'f:name': {} },
+    });
+  });
+
+  it('that fails is told by an apply, and leaves the owners of an update', () => {
+    const scene = new Scene({ versions: { [v2]: schema } }).update('ctl', { name: 'x' }, { metadata });
+    const { owners } = scene;
+    const convert = (): never => {
+      throw new Error('not today');
+    };
+    scene.become({ versions: { [v2]: schema }, convert });
+    expect(() => scene.apply('one', { name: 'y' })).toThrow(saying('400 BadRequest: failed to convert object: not today'));
+    expect(scene.update('ctl', { name: 'y', count: 2 }).owners).toEqual(owners);
+  });
+});
+
 describe('client-side apply', () => {
   const last = 'kubectl.kubernetes.io/last-applied-configuration';
   const said = (spec: object): Json => ({ metadata: { name: 'a', annotations: { [last]: JSON.stringify(thing(spec)) } } });
@@ -473,6 +506,11 @@ describe('the functions', () => {
       () => applyConfiguration(undefined, thing({}), { manager: 'a', time: new Date(Number.NaN) }),
     ],
     ['live.apiVersion: expected "example.com/v1"', () => applyConfiguration({ apiVersion: 'v2' }, thing({}), { manager: 'a' })],
+    [
+      'options.subresource: expected a string',
+      () => applyConfiguration(undefined, thing({}), { manager: 'a', subresource: 5 as never }),
+    ],
+    ['options.schema: expected an object', () => applyConfiguration(undefined, thing({}), { manager: 'a', schema: [] as never })],
     ['unknown option forced', () => applyConfiguration(undefined, thing({}), { manager: 'a', forced: true } as never)],
     ['object: .spec.other: field not declared', () => extractManaged(thing({ other: 1 }), 'one', { schema })],
   ])('refuse %s', (message, act) => {
