@@ -259,12 +259,7 @@ export class FieldManager {
       if (id === self) continue;
       let changes = versions.get(owner.apiVersion);
       if (!changes) {
-        const theirs = yield* this.#changesIn(owner.apiVersion, live, { next, subresource });
-        if (!theirs) {
-          owners.delete(id);
-          continue;
-        }
-        changes = yield* writtenOf(theirs);
+        changes = yield* writtenOf(yield* this.#changesIn(owner.apiVersion, live, { next, subresource }));
         versions.set(owner.apiVersion, changes);
       }
       const touched = yield* intersection(owner.set, changes.written);
@@ -282,21 +277,12 @@ export class FieldManager {
     return yield* withoutIgnored(yield* compared(this.#type, live, next), this.#ignoredBy(subresource, apiVersion));
   }
 
-  /** What changes in another version; undefined if that version does not exist. */
-  *#changesIn(
-    apiVersion: string,
-    live: Json,
-    { next, subresource }: { next: Json; subresource: string },
-  ): Work<Comparison | undefined> {
-    try {
-      const one = yield* told('failed to convert old object', this.#convert(live, apiVersion));
-      const other = yield* told('failed to convert new object', this.#convert(next, apiVersion));
-      const all = yield* compared(this.#typeOf(apiVersion), one, other);
-      return yield* withoutIgnored(all, this.#ignoredBy(subresource, apiVersion));
-    } catch (error) {
-      if (error instanceof MissingVersion) return undefined;
-      throw error;
-    }
+  /** What changes in another version. */
+  *#changesIn(apiVersion: string, live: Json, { next, subresource }: { next: Json; subresource: string }): Work<Comparison> {
+    const one = yield* told('failed to convert old object', this.#convert(live, apiVersion));
+    const other = yield* told('failed to convert new object', this.#convert(next, apiVersion));
+    const all = yield* compared(this.#typeOf(apiVersion), one, other);
+    return yield* withoutIgnored(all, this.#ignoredBy(subresource, apiVersion));
   }
 
   /** Adapts the owners' fields to schemas that have changed since. Owners in versions that are gone are forgotten. */
@@ -341,13 +327,7 @@ export class FieldManager {
     const { set } = owners.get(id) as Owner;
     if (!last || last.set.isEmpty) return whole;
     if (this.#isPlain(owners, last) && (yield* isWithin(last.set, set))) return whole;
-    let start: Json;
-    try {
-      start = yield* this.#convert(whole, last.apiVersion);
-    } catch (error) {
-      if (error instanceof MissingVersion) return whole;
-      throw error;
-    }
+    const start = yield* this.#convert(whole, last.apiVersion);
     const type = this.#typeOf(last.apiVersion);
     const named = yield* withNamed(type, last.set);
     let pruned = (yield* without(type, start, named)) as Json;
@@ -374,14 +354,7 @@ export class FieldManager {
     pruned: Json,
     { version, managed }: { version: string; managed: FieldSet },
   ): Work<readonly [Json, Json]> {
-    let [all, some] = [whole, pruned];
-    try {
-      all = yield* this.#convert(whole, version);
-      some = yield* this.#convert(pruned, version);
-    } catch (error) {
-      if (error instanceof MissingVersion) return [all, some];
-      throw error;
-    }
+    const [all, some] = [yield* this.#convert(whole, version), yield* this.#convert(pruned, version)];
     const type = this.#typeOf(version);
     const allFields = yield* withNamed(type, yield* fieldsOf(type, all));
     const kept = yield* union(yield* withNamed(type, yield* fieldsOf(type, some)), yield* withNamed(type, managed));

@@ -84,14 +84,10 @@ const TWICE: readonly Json[] = [
   },
   { set: [], list: [] },
 ];
-const ORDERS: readonly (readonly [string, string])[] = [
-  ['abcde', 'exbya'],
-  ['abc', 'cba'],
-  ['abcd', 'xyz'],
-  ['abcd', 'xdyc'],
-  ['abcdef', 'fa'],
-  ['ab', 'bxa'],
-  ['abcd', 'adbc'],
+/** All texts of some of these characters, each at most once. */
+const arrangements = (characters: string): string[] => [
+  '',
+  ...[...characters].flatMap((first) => arrangements(characters.replace(first, '')).map((rest) => first + rest)),
 ];
 const FIELDS: readonly unknown[] = [
   ...[{}, null, 5, [], { '.': {} }, { 'f:spec': null }, { 'f:spec': 5 }, { 'f:spec': { '.': { 'f:a': {} } } }],
@@ -104,6 +100,25 @@ const FIELDS: readonly unknown[] = [
     'f:spec': { 'f:set': { [key]: {} } },
   })),
 ];
+
+const NAMED = { 'f:spec': { 'f:name': {}, 'f:map': {} } };
+const OWNED: readonly Json[] = [
+  NAMED,
+  { 'f:spec': { '.': {}, 'f:name': {}, 'f:map': {} } },
+  { 'f:spec': { 'f:name': { '.': {}, 'f:a': {} }, 'f:map': {} } },
+  { 'f:spec': { 'f:name': { 'f:a': {} }, 'f:map': {} } },
+  { 'f:spec': { 'f:name': {}, 'f:map': { 'f:a': {} } } },
+  { 'f:spec': { 'f:name': {}, 'f:map': {}, 'f:flag': {} } },
+  { 'f:spec': { 'f:name': {} } },
+  { 'f:spec': {} },
+  ...[{ 'f:name': {} }, { '.': {} }, {}, { 'f:name': { 'f:a': {} } }, { 'f:labels': {} }].map((metadata) => ({
+    ...NAMED,
+    'f:metadata': metadata,
+  })),
+  { ...NAMED, 'f:kind': {}, 'f:apiVersion': {} },
+  { ...NAMED, 'f:status': { 'f:name': {} } },
+];
+const letters = (count: number): Json => Object.fromEntries([...'abcdefghijklmnopq'].slice(0, count).map((name) => [name, 'x']));
 
 /** By name. */
 export const RARE: readonly (readonly [string, Story])[] = [
@@ -125,24 +140,21 @@ export const RARE: readonly (readonly [string, Story])[] = [
           ...TWICE.flatMap((other) => [
             update('m1', first),
             update('m2', other),
-            apply('m3', { list: [{ k: 'a', value: '3' }] }),
+            apply('m3', { list: [{ k: 'a', set: ['x'] }] }),
           ]),
           ...TWICE.flatMap((other) => [update('m1', first), forced('m3', other), extract('m3'), forced('m3', {})]),
         ),
       ] as const,
   ),
-  ...ORDERS.map(
-    ([one, other]) =>
-      [
-        `the order of items: ${one} ${other}`,
-        tell(
-          apply('m1', { set: [...one], list: items(...one) }),
-          apply('m2', { set: [...other], list: items(...other) }),
-          apply('m1', { set: [...other], list: items(...other) }),
-          apply('m2', { set: [...one].slice(1), list: items(...one).slice(1) }),
-        ),
-      ] as const,
-  ),
+  [
+    'all orders of items',
+    tell(
+      ...arrangements('abcdx').flatMap((order) => [
+        update('m1', { set: [...'abcd'], list: items(...'abcd') }),
+        forced('m2', { set: [...order], list: items(...order) }),
+      ]),
+    ),
+  ],
   ...FIELDS.map(
     (fields) =>
       [
@@ -205,32 +217,46 @@ export const RARE: readonly (readonly [string, Story])[] = [
   [
     'many owners by updates',
     tell(
+      apply('m1', { name: 'x' }),
       ...Array.from({ length: 14 }, (_, at) =>
-        update(`m${(at * 5) % 14}`, { map: { [`k${at}`]: 'x' } }, { subresource: at % 4 === 0 ? 'status' : '' }),
+        update(`m${(at * 5) % 14}`, { name: 'x', map: letters(at) }, { subresource: at % 4 === 0 ? 'status' : '' }),
       ),
-      apply('m1', { map: { a: 'x' } }),
-      ...Array.from({ length: 4 }, (_, at) => update(`n${at}`, { map: { a: 'x', [`n${at}`]: 'x' } })),
+      apply('m2', { map: { a: 'y' } }),
+      ...[15, 16, 17].map((count) => update(`n${count}`, { name: 'x', map: letters(count) })),
     ),
   ],
   [
     'many owners of the same time',
     told(
       { v1: kindOf(), v2: kindOf() },
+      update('m0', { map: letters(16) }),
       update(
         'm0',
-        { map: Object.fromEntries(Array.from({ length: 16 }, (_, at) => [`k${at}`, 'x'])) },
+        { map: letters(16) },
         owning(
-          ...Array.from({ length: 16 }, (_, at) => ({
+          ...Object.keys(letters(16)).map((name, at) => ({
             ...{ ...entry, manager: `m${(at * 5) % 16}`, apiVersion: `example.com/${at % 3 ? 'v1' : 'v2'}` },
             ...{ operation: at % 7 ? 'Update' : 'Apply', time: `2019-01-01T00:00:0${at % 2}Z` },
-            fieldsV1: { 'f:spec': { 'f:map': { [`f:k${at}`]: {} } } },
+            fieldsV1: { 'f:spec': { 'f:map': { [`f:${name}`]: {} } } },
           })),
         ),
       ),
-      update('n', { map: { k0: 'y' } }),
-      apply('m1', { map: { k0: 'y', k1: 'y' } }),
+      update('n', { map: letters(17) }),
+      forced('m1', { map: { a: 'y', b: 'y' } }),
     ),
   ],
+  ...OWNED.map(
+    (fieldsV1) =>
+      [
+        `fields that an applier is said to own: ${JSON.stringify(fieldsV1)}`,
+        tell(
+          apply('m1', { name: 'x', map: {} }),
+          update('m2', { name: 'x', map: {} }, owning({ ...entry, manager: 'm1', operation: 'Apply', fieldsV1 })),
+          apply('m1', { name: 'x', map: {} }),
+          apply('m1', { name: 'x' }),
+        ),
+      ] as const,
+  ),
   [
     'owners in several versions, of which one goes',
     told(
