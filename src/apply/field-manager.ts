@@ -184,7 +184,7 @@ export class FieldManager {
   *#update(live: Json, next: Json, { owners, by }: { owners: Owners; by: WriteBy }): Work<void> {
     const type = this.#type;
     yield* checked(type, next, { as: 'convert new object (%) to smd typed', lenient: true });
-    yield* checked(type, live, { as: 'convert live object (%) to smd typed', lenient: true, stored: this.#live });
+    yield* checkType(type, live, true, this.#live);
     yield* this.#reconcile(live, owners);
     const changes = yield* this.#disown(live, next, { owners, self: SELF, force: true, subresource: by.subresource });
     const changed = yield* union(changes.modified, changes.added);
@@ -236,7 +236,7 @@ export class FieldManager {
     const whole = (yield* told('failed to merge config', merged(type, live, config))) as Json;
     const apart = this.#ignoredBy(subresource, apiVersion);
     // Usually, a manager has the same fields as last time, and so gives up nothing.
-    const isKept = last?.read && last.read.set === last.set && this.#isPlain(owners, last);
+    const isKept = last?.read && this.#isPlain(owners, last);
     const hasSame = isKept && stored?.hasFields(type, config, { fields: last.read.fields, but: IDENTITY, apart });
     const set = hasSame ? last.set : yield* difference(yield* fieldsOf(type, config), apart, true);
     owners.set(id, { ...self, set });

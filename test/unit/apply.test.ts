@@ -365,6 +365,18 @@ describe('client-side apply', () => {
 });
 
 describe('the annotation of a client-side apply', () => {
+  it('is updated while all annotations together have at most 262,144 bytes, and else removed', () => {
+    const last = 'kubectl.kubernetes.io/last-applied-configuration';
+    const applied = (chars: number): Json => {
+      const annotations = { [last]: 'x', '\u00e9': '\u00e9' };
+      const scene = new Scene().update('kubectl-client-side-apply', { count: 1 }, { metadata: { annotations } });
+      return scene.apply('kubectl', { name: 'x'.repeat(chars) }).metadata.annotations as Json;
+    };
+    const most = 262_144 - Buffer.byteLength(`${last}${applied(0)[last]}\u00e9\u00e9`);
+    expect(applied(most)[last]).toContain('x'.repeat(most));
+    expect(applied(most + 1)).toEqual({ '\u00e9': '\u00e9' });
+  });
+
   it.each([100, 50_000])('of %i levels leaves a conflict one', (levels) => {
     const annotation = `{"apiVersion":"${apiVersion}","spec":{"name":"x","deep":${'{"a":'.repeat(levels)}1${'}'.repeat(levels + 2)}`;
     const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': annotation };
