@@ -161,12 +161,14 @@ export const RARE: readonly (readonly [string, Story])[] = [
         `fields of an entry: ${JSON.stringify(fields)}`,
         tell(
           update('m1', { name: 'x', set: ['1.5'], list: items('a') }, owns(fields)),
+          update('m2', { name: 'x', set: ['1.5'], list: items('a') }, owns(fields)),
           update('m2', { name: 'y' }, owns(fields)),
           apply('m3', { name: 'z', set: ['<'] }),
         ),
       ] as const,
   ),
   ...[
+    ...['x', 5, null, []].map((each) => owning(each)),
     owning({}),
     owning({ manager: '' }),
     owning({ manager: '', operation: '' }),
@@ -187,7 +189,13 @@ export const RARE: readonly (readonly [string, Story])[] = [
     (more) =>
       [
         `entries: ${JSON.stringify(more.metadata?.managedFields)}`,
-        tell(apply('m1', { name: 'x' }), update('m2', { name: 'y' }, more), apply('m1', { name: 'z' }), update('m2', {}, more)),
+        tell(
+          apply('m1', { name: 'x', flag: true }),
+          update('m2', { name: 'x', flag: true }, more),
+          update('m2', { name: 'y' }, more),
+          apply('m1', { name: 'z' }),
+          update('m2', {}, more),
+        ),
       ] as const,
   ),
   ...[
