@@ -280,6 +280,57 @@ describe('in process', () => {
   });
 });
 
+// test/peers/differential/apply.ts asks a kube-apiserver the same.
+test('replicas and a status have the managers of what was written: the object, its Scale, or its status', async () => {
+  const integer = { type: 'integer' };
+  const spec = { type: 'object', properties: { replicas: integer, color: { type: 'string' }, size: { type: 'string' } } };
+  const schema = { type: 'object', properties: { spec, status: { type: 'object', properties: { phase: { type: 'string' } } } } };
+  const scale = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' };
+  const { call } = rig({ resources: [{ ...ORDERS, scale, schema, fields: {}, validate: undefined } as ResourceDefinition] });
+  const path = (part: string, manager: string): string => `${ORDERS_PATH}/a${part}?fieldManager=${manager}`;
+  const scaled = (replicas: number): object => ({
+    ...{ apiVersion: 'autoscaling/v1', kind: 'Scale', metadata: { name: 'a' } },
+    spec: { replicas },
+  });
+  const fields = async (): Promise<unknown> =>
+    ((await call('GET', `${ORDERS_PATH}/a`)).body.metadata.managedFields as Entry[]).map(
+      ({ operation, manager, subresource, fieldsV1 }) =>
+        `${operation} ${manager} ${subresource ?? ''} ${Object.entries(fieldsV1).map(([name, below]) => `${name} ${Object.keys(below).join()}`)}`,
+    );
+  const seen: unknown[] = [];
+  const step = async (...request: Parameters<typeof call>): Promise<void> => {
+    seen.push((await call(...request)).code, await fields());
+  };
+  await step('PATCH', one, order({ replicas: 1, color: 'red' }), APPLY);
+  await step('PATCH', path('/scale', 'scaler'), { spec: { replicas: 2 } });
+  await step('PATCH', path('', 'editor'), { spec: { replicas: 3 } });
+  await step('PATCH', path('/scale', 'autoscaler'), { spec: { replicas: 4 } });
+  await step('PATCH', path('/scale', 'a'), scaled(5), APPLY);
+  await step('PATCH', path('/scale', 'scaler'), { spec: { replicas: 6 } });
+  await step('PATCH', path('/status', 'z'), { metadata: { labels: { a: 'b' } }, status: { phase: 'Done' } });
+  await step('PATCH', path('/status', 'one'), { ...order({ color: 'no' }), status: { phase: 'Done' } }, APPLY);
+  await step('PATCH', path('', 'editor'), { spec: { size: 'x' }, status: { phase: 'no' } });
+  // Upstream answers with 500.
+  await step('PATCH', `${path('/scale', 'a')}&force=true`, scaled(5), APPLY);
+  await step('PATCH', one, order({ replicas: 5, color: 'red' }), APPLY);
+  const [red, scaler] = ['Apply one  f:spec f:color', 'Update scaler scale f:spec f:replicas'];
+  const [phase, size] = ['Apply one status f:status f:phase', 'Update editor  f:spec f:size'];
+  const done = 'Update z status f:status .,f:phase';
+  expect(seen).toEqual([
+    ...[201, ['Apply one  f:spec f:color,f:replicas']],
+    ...[200, [red, scaler]],
+    ...[200, [red, 'Update editor  f:spec f:replicas']],
+    ...[200, [red, 'Update autoscaler scale f:spec f:replicas']],
+    ...[409, [red, 'Update autoscaler scale f:spec f:replicas']],
+    ...[200, [red, scaler]],
+    ...[200, [red, scaler, done]],
+    ...[200, [red, phase, scaler, done]],
+    ...[200, [red, phase, scaler, size, done]],
+    ...[200, ['Apply a scale f:spec f:replicas', red, phase, size, done]],
+    ...[200, ['Apply a scale f:spec f:replicas', 'Apply one  f:spec f:color,f:replicas', phase, size, done]],
+  ]);
+});
+
 test('a reference to an object has one manager, as a whole', async () => {
   const { call } = rig({ managedFields: 'always', resources: BUILT_IN_KINDS });
   const account = { metadata: { name: 'a' }, secrets: [{ name: 'x', namespace: 'y' }] };
