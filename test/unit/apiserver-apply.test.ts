@@ -90,6 +90,9 @@ describe('what is tracked', () => {
     const { call } = rig({ managedFields: 'always' });
     const created = await call('POST', ORDERS_PATH, body({}), { 'user-agent': 'program/1' });
     expect(managersOf(created.body)).toEqual(['Update program']);
+    const agent = { 'user-agent': `${'p'.repeat(127)}\u00e9p/1` };
+    const long = await call('POST', ORDERS_PATH, body({ item: 'x' }, { name: 'b' }), agent);
+    expect(managersOf(long.body)).toEqual([`Update ${'p'.repeat(127)}`]);
     const make = (managedFields: 'sometimes'): ApiServer =>
       new ApiServer({ storage: new MemoryStorage(), resources: [], managedFields: managedFields as 'always' });
     expect(() => make('sometimes')).toThrow('managedFields: expected one of named, always');
@@ -193,6 +196,14 @@ describe('apply', () => {
     expect(await refused(one, order({}, { name: 'b' }))).toEqual([400, 'BadRequest']);
     expect(await refused(one, { apiVersion: 'example.com/v1', kind: 'Order' })).toEqual([400, 'BadRequest']);
     expect(await refused(one, order({}, { managedFields: [] }))).toEqual([400, 'BadRequest']);
+    for (const [head, shown] of [
+      [{ apiVersion: 'example.com/v2' }, 'example.com/v2, Kind=Order'],
+      [{ apiVersion: 'v1' }, '/v1, Kind=Order'],
+      [{ kind: 'Other' }, 'example.com/v1, Kind=Other'],
+    ] as const) {
+      const wrong = await call('PATCH', one, { ...order({}), ...head }, APPLY);
+      expect([wrong.code, wrong.body.message]).toEqual([400, `invalid object type: ${shown}`]);
+    }
     expect(await refused(one, order({}, { uid: 'x' }))).toEqual([409, 'Conflict']);
     const odd = { toString: null };
     for (const head of [
@@ -220,6 +231,11 @@ describe('clients that write managedFields themselves', () => {
     const put = (managedFields: unknown) => call('PUT', `${ORDERS_PATH}/a`, body({ item: 'x' }, { managedFields }));
     expect(managersOf((await put([{ manager: 'x', operation: 'Never' }])).body)).toEqual(['Apply one']);
     expect(managersOf((await put(undefined)).body)).toEqual(['Apply one']);
+    expect(managersOf((await put([])).body)).toEqual(['Apply one']);
+    const maps = '/api/v1/namespaces/default/configmaps';
+    const map = { metadata: { name: 'a', managedFields: [] }, data: { a: 'b' } };
+    expect(managersOf((await call('POST', `${maps}?fieldManager=one`, map)).body)).toEqual(['Update one']);
+    expect(managersOf((await call('PUT', `${maps}/a?fieldManager=two`, map)).body)).toEqual([]);
     expect((await put(['x'])).code).toBe(400);
     expect((await put([{ manager: 1 }])).code).toBe(400);
     expect((await put([{ time: 'never' }])).code).toBe(400);
