@@ -12,7 +12,14 @@ const listOf = (properties: object, ...keys: string[]): object => ({
   ...{ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': keys },
 });
 const properties = {
-  ...{ name: text, flag: { type: 'boolean' }, count: number, float: { type: 'number' }, any: anyScalar },
+  ...{
+    name: text,
+    flag: { type: 'boolean' },
+    count: number,
+    float: { type: 'number' },
+    any: anyScalar,
+    date: { ...text, format: 'date-time' },
+  },
   ...{ map, whole: { ...map, 'x-kubernetes-map-type': 'atomic' }, atomic: { type: 'array', items: text } },
   ...{ set: setOf(text), mixed: setOf(anyScalar), sets: { type: 'object', additionalProperties: setOf(text) } },
   list: listOf({ k: text, value: text, set: setOf(text) }, 'k'),
@@ -179,6 +186,7 @@ export const RARE: readonly (readonly [string, Story])[] = [
     owning({ ...entry, time: 'never', fieldsV1: { 'f:spec': { 'f:name': {} } } }),
     owning({ ...entry, time: '2020-01-01T00:00:00Z', fieldsV1: { 'f:spec': { 'f:name': {} } } }),
     owning({ ...entry, subresource: 'status', fieldsV1: { 'f:spec': { 'f:name': {} } } }),
+    owning({ ...entry, subresource: null, fieldsV1: { 'f:spec': { 'f:name': {} } } }),
     owning({ ...entry, manager: '', fieldsV1: { 'f:spec': { 'f:name': {} } } }),
     owning({ ...entry, apiVersion: '', fieldsV1: { 'f:spec': { 'f:name': {} } } }),
     owning({ ...entry, fieldsType: 'FieldsV2', fieldsV1: { 'f:spec': { 'f:name': {} } } }),

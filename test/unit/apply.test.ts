@@ -164,6 +164,9 @@ describe('lists and maps', () => {
     const scene = new Scene().apply('one', { list: [a, b] }).apply('two', { list: [c, { key: 'a' }] });
     expect(scene.spec).toEqual({ list: [c, a, b] });
     expect(scene.apply('one', { list: [b] }).spec).toEqual({ list: [c, { key: 'a' }, b] });
+    expect(scene.apply('two', { list: [c, { key: 'a', value: '3' }, b] }).spec).toEqual({
+      list: [c, { key: 'a', value: '3' }, b],
+    });
   });
 
   it('gives a key that is missing its default', () => {
