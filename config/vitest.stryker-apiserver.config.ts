@@ -8,11 +8,11 @@ export default defineConfig({
     include: [
       'test/unit/{apiserver-metadata,apiserver-query,apiserver-races,apiserver-reads,apiserver-verbs,json-patch,patch}.test.ts',
       'test/unit/{apiserver-duplicates,representation,schema-missing,schema-validation}.test.ts',
-      'test/unit/{api-discovery,api-documents,builtin-kinds,openapi,openapi-protobuf,protobuf-kinds,terminating,upgrade-missing}.test.ts',
+      'test/unit/{api-discovery,api-documents,builtin-kinds,openapi,openapi-protobuf,protobuf-kinds,terminating}.test.ts',
       'test/unit/apiserver-{definition,fields,health,known-fields,namespaces,quotas,resource,stats,statuses,upgrade,watch}.test.ts',
-      'test/unit/apiserver-{conformance,deadlines,ends,event-stream,events,http,sources,turns}.test.ts',
-      'test/unit/apiserver-{admission,apply,crd,kinds,unheard,yaml}.test.ts',
-      'test/unit/{crd-message,garbage-collector,json-path,schema-rules,shapes}.test.ts',
+      'test/unit/apiserver-{conformance,deadlines,event-stream,events,http,sources,turns}.test.ts',
+      'test/unit/apiserver-{admission,apply,crd,kinds,scale,unheard,versions,yaml}.test.ts',
+      'test/unit/{crd-message,crd-names,crd-shaping,garbage-collector,json-path,schema-rules,schema-shaping,shapes}.test.ts',
       'test/property/{apiserver,owned}.property.test.ts',
     ],
     isolate: false, // importing everything again for each file would take most of the time

@@ -46,7 +46,6 @@ import {
   type Owner,
   type Owners,
   ownerId,
-  shownKind,
   shownObject,
   toEntries,
   withEntries,
@@ -60,7 +59,7 @@ export type { JsonSchema } from './types.ts';
 
 /** Who writes what, when. */
 export interface WriteBy {
-  /** The name of the field manager, such as `kubectl`. */
+  /** The name of the field manager, such as `kubectl`; never empty. */
   readonly manager: string;
   /** The subresource that is written; empty for the object itself. */
   readonly subresource: string;
@@ -144,11 +143,10 @@ export class FieldManager {
   }
 
   /**
-   * The object that an apply stores. `live` is undefined if there is no object yet. Throws {@link ApplyConflict}, or REFUSED with
+   * The object that an apply stores. `live` is undefined if there is no object yet; `config` is in this version. Throws {@link ApplyConflict}, or REFUSED with
    * upstream's message if the configuration cannot be applied.
    */
   *applied(live: Json | undefined, config: Json, by: WriteBy & { readonly force: boolean }): Work<Json> {
-    this.#checkVersion(config);
     beginOperation();
     const before = live ?? this.#emptyOf(config);
     try {
@@ -182,30 +180,19 @@ export class FieldManager {
     return { ...this.#options.empty, apiVersion, ...(kind !== undefined && { kind }) };
   }
 
-  #checkVersion({ apiVersion, kind }: Json): void {
-    if (apiVersion === this.#options.apiVersion) return;
-    throw refused(400, 'BadRequest', `invalid object type: ${shownKind(apiVersion, kind)}`);
-  }
-
   /** An update: its manager becomes the owner of what changes. */
   *#update(live: Json, next: Json, { owners, by }: { owners: Owners; by: WriteBy }): Work<void> {
     const type = this.#type;
     yield* checked(type, next, { as: 'convert new object (%) to smd typed', lenient: true });
-    yield* checked(type, live, { as: 'convert live object (%) to smd typed', lenient: true, stored: this.#live });
+    yield* checkType(type, live, true, this.#live);
     yield* this.#reconcile(live, owners);
     const changes = yield* this.#disown(live, next, { owners, self: SELF, force: true, subresource: by.subresource });
     const changed = yield* union(changes.modified, changes.added);
     const set = yield* difference(changed, IDENTITY);
     if (!set.isEmpty) {
-      const { manager, subresource } = by;
+      const { manager, subresource, time } = by;
       const { apiVersion } = this.#options;
-      const self: Omit<Owner, 'set'> = {
-        manager: manager || 'unknown',
-        operation: 'Update',
-        apiVersion,
-        subresource,
-        time: by.time,
-      };
+      const self: Omit<Owner, 'set'> = { manager, operation: 'Update', apiVersion, subresource, time };
       const id = ownerId(self);
       const previous = owners.get(id);
       owners.set(id, { ...self, set: previous ? yield* union(previous.set, set) : set });
@@ -241,7 +228,7 @@ export class FieldManager {
     yield* checked(type, config, { as: 'create typed patch object (%)', lenient: false, stored: stored && { known: stored } });
     yield* checked(type, live, { as: 'create typed live object (%)', lenient: true, stored: this.#live });
     const { manager, subresource, time } = by;
-    const self: Omit<Owner, 'set'> = { manager: manager || 'unknown', operation: 'Apply', apiVersion, subresource, time };
+    const self: Omit<Owner, 'set'> = { manager, operation: 'Apply', apiVersion, subresource, time };
     const id = ownerId(self);
     const lastTime = owners.get(id)?.time;
     yield* this.#reconcile(live, owners);
@@ -249,7 +236,7 @@ export class FieldManager {
     const whole = (yield* told('failed to merge config', merged(type, live, config))) as Json;
     const apart = this.#ignoredBy(subresource, apiVersion);
     // Usually, a manager has the same fields as last time, and so gives up nothing.
-    const isKept = last?.read && last.read.set === last.set && this.#isPlain(owners, last);
+    const isKept = last?.read && this.#isPlain(owners, last);
     const hasSame = isKept && stored?.hasFields(type, config, { fields: last.read.fields, but: IDENTITY, apart });
     const set = hasSame ? last.set : yield* difference(yield* fieldsOf(type, config), apart, true);
     owners.set(id, { ...self, set });
@@ -272,12 +259,7 @@ export class FieldManager {
       if (id === self) continue;
       let changes = versions.get(owner.apiVersion);
       if (!changes) {
-        const theirs = yield* this.#changesIn(owner.apiVersion, live, { next, subresource });
-        if (!theirs) {
-          owners.delete(id);
-          continue;
-        }
-        changes = yield* writtenOf(theirs);
+        changes = yield* writtenOf(yield* this.#changesIn(owner.apiVersion, live, { next, subresource }));
         versions.set(owner.apiVersion, changes);
       }
       const touched = yield* intersection(owner.set, changes.written);
@@ -295,21 +277,12 @@ export class FieldManager {
     return yield* withoutIgnored(yield* compared(this.#type, live, next), this.#ignoredBy(subresource, apiVersion));
   }
 
-  /** What changes in another version; undefined if that version does not exist. */
-  *#changesIn(
-    apiVersion: string,
-    live: Json,
-    { next, subresource }: { next: Json; subresource: string },
-  ): Work<Comparison | undefined> {
-    try {
-      const one = yield* told('failed to convert old object', this.#convert(live, apiVersion));
-      const other = yield* told('failed to convert new object', this.#convert(next, apiVersion));
-      const all = yield* compared(this.#typeOf(apiVersion), one, other);
-      return yield* withoutIgnored(all, this.#ignoredBy(subresource, apiVersion));
-    } catch (error) {
-      if (error instanceof MissingVersion) return undefined;
-      throw error;
-    }
+  /** What changes in another version. */
+  *#changesIn(apiVersion: string, live: Json, { next, subresource }: { next: Json; subresource: string }): Work<Comparison> {
+    const one = yield* told('failed to convert old object', this.#convert(live, apiVersion));
+    const other = yield* told('failed to convert new object', this.#convert(next, apiVersion));
+    const all = yield* compared(this.#typeOf(apiVersion), one, other);
+    return yield* withoutIgnored(all, this.#ignoredBy(subresource, apiVersion));
   }
 
   /** Adapts the owners' fields to schemas that have changed since. Owners in versions that are gone are forgotten. */
@@ -354,13 +327,7 @@ export class FieldManager {
     const { set } = owners.get(id) as Owner;
     if (!last || last.set.isEmpty) return whole;
     if (this.#isPlain(owners, last) && (yield* isWithin(last.set, set))) return whole;
-    let start: Json;
-    try {
-      start = yield* this.#convert(whole, last.apiVersion);
-    } catch (error) {
-      if (error instanceof MissingVersion) return whole;
-      throw error;
-    }
+    const start = yield* this.#convert(whole, last.apiVersion);
     const type = this.#typeOf(last.apiVersion);
     const named = yield* withNamed(type, last.set);
     let pruned = (yield* without(type, start, named)) as Json;
@@ -387,14 +354,7 @@ export class FieldManager {
     pruned: Json,
     { version, managed }: { version: string; managed: FieldSet },
   ): Work<readonly [Json, Json]> {
-    let [all, some] = [whole, pruned];
-    try {
-      all = yield* this.#convert(whole, version);
-      some = yield* this.#convert(pruned, version);
-    } catch (error) {
-      if (error instanceof MissingVersion) return [all, some];
-      throw error;
-    }
+    const [all, some] = [yield* this.#convert(whole, version), yield* this.#convert(pruned, version)];
     const type = this.#typeOf(version);
     const allFields = yield* withNamed(type, yield* fieldsOf(type, all));
     const kept = yield* union(yield* withNamed(type, yield* fieldsOf(type, some)), yield* withNamed(type, managed));

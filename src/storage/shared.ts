@@ -71,7 +71,8 @@ export class Recent<V> {
   #noted: number = 0;
 
   get(object: object): V | undefined {
-    return this.#young.get(object) ?? this.#old.get(object);
+    const young = this.#young.get(object);
+    return young === undefined ? this.#old.get(object) : young;
   }
 
   set(object: object, value: V): void {

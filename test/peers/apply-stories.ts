@@ -391,7 +391,7 @@ export function ourOutcome(manager: FieldManager, live: Json | undefined, step: 
         conflicts: (conflicts ?? []).map(({ manager: by, field }) => ({ message: `conflict with ${by}`, field })),
       };
     }
-    if (name === 'TypedError') return { code: 400, error: message };
+    if (name === 'TypedError' && step.op === 'extract') return { code: 400, error: message };
     if (!status) throw error;
     return { code: status.code, error: status.message };
   }

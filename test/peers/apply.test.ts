@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { component, isMissing } from '../components.ts';
 import { runs } from '../runs.ts';
+import { RARE } from './apply-rare.ts';
 import { Choices, type Outcome, ourOutcome, type Story, storyOf, tell } from './apply-stories.ts';
 
 const oracle = component('structured-merge');
@@ -48,16 +49,19 @@ function certain({ object, code, error, conflicts }: Outcome): object {
   };
 }
 
+async function compare(story: Story): Promise<void> {
+  const [ours, upstream] = [tell(story, ourOutcome), await theirs(story)];
+  for (const [at, outcome] of ours.entries()) {
+    expect(certain(outcome), `step ${at} of ${JSON.stringify(story)}`).toEqual(certain(upstream[at] as Outcome));
+  }
+}
+
 describe.skipIf(missing)("server-side apply is Kubernetes'", () => {
+  it.each(RARE)('with %s', (_, story) => compare(story));
+
   it('in random stories', { timeout: LIMIT_MS }, async () => {
     const numbers = fc.array(fc.nat(65_535), { minLength: 200, maxLength: 1_500, size: 'max' });
-    const told = fc.asyncProperty(numbers, async (each) => {
-      const story = storyOf(new Choices(each));
-      const [ours, upstream] = [tell(story, ourOutcome), await theirs(story)];
-      for (const [at, outcome] of ours.entries()) {
-        expect(certain(outcome), `step ${at} of ${JSON.stringify(story)}`).toEqual(certain(upstream[at] as Outcome));
-      }
-    });
+    const told = fc.asyncProperty(numbers, (each) => compare(storyOf(new Choices(each))));
     await fc.assert(told, { numRuns: STORIES });
   });
 });

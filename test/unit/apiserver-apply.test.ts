@@ -143,6 +143,9 @@ describe('what is tracked', () => {
     const { call } = rig({ managedFields: 'always' });
     const created = await call('POST', ORDERS_PATH, body({}), { 'user-agent': 'program/1' });
     expect(managersOf(created.body)).toEqual(['Update program']);
+    const agent = { 'user-agent': `${'p'.repeat(127)}\u00e9p/1` };
+    const long = await call('POST', ORDERS_PATH, body({ item: 'x' }, { name: 'b' }), agent);
+    expect(managersOf(long.body)).toEqual([`Update ${'p'.repeat(127)}`]);
     const make = (managedFields: 'sometimes'): ApiServer =>
       new ApiServer({ storage: new MemoryStorage(), resources: [], managedFields: managedFields as 'always' });
     expect(() => make('sometimes')).toThrow('managedFields: expected one of named, always');
@@ -246,6 +249,14 @@ describe('apply', () => {
     expect(await refused(one, order({}, { name: 'b' }))).toEqual([400, 'BadRequest']);
     expect(await refused(one, { apiVersion: 'example.com/v1', kind: 'Order' })).toEqual([400, 'BadRequest']);
     expect(await refused(one, order({}, { managedFields: [] }))).toEqual([400, 'BadRequest']);
+    for (const [head, shown] of [
+      [{ apiVersion: 'example.com/v2' }, 'example.com/v2, Kind=Order'],
+      [{ apiVersion: 'v1' }, '/v1, Kind=Order'],
+      [{ kind: 'Other' }, 'example.com/v1, Kind=Other'],
+    ] as const) {
+      const wrong = await call('PATCH', one, { ...order({}), ...head }, APPLY);
+      expect([wrong.code, wrong.body.message]).toEqual([400, `invalid object type: ${shown}`]);
+    }
     expect(await refused(one, order({}, { uid: 'x' }))).toEqual([409, 'Conflict']);
     const odd = { toString: null };
     for (const head of [
@@ -273,6 +284,11 @@ describe('clients that write managedFields themselves', () => {
     const put = (managedFields: unknown) => call('PUT', `${ORDERS_PATH}/a`, body({ item: 'x' }, { managedFields }));
     expect(managersOf((await put([{ manager: 'x', operation: 'Never' }])).body)).toEqual(['Apply one']);
     expect(managersOf((await put(undefined)).body)).toEqual(['Apply one']);
+    expect(managersOf((await put([])).body)).toEqual(['Apply one']);
+    const maps = '/api/v1/namespaces/default/configmaps';
+    const map = { metadata: { name: 'a', managedFields: [] }, data: { a: 'b' } };
+    expect(managersOf((await call('POST', `${maps}?fieldManager=one`, map)).body)).toEqual(['Update one']);
+    expect(managersOf((await call('PUT', `${maps}/a?fieldManager=two`, map)).body)).toEqual([]);
     expect((await put(['x'])).code).toBe(400);
     expect((await put([{ manager: 1 }])).code).toBe(400);
     expect((await put([{ time: 'never' }])).code).toBe(400);
@@ -331,6 +347,57 @@ describe('in process', () => {
     const conflict = await call('PATCH', one, order({ item: 'x', count: 1 }), APPLY);
     expect(conflict.body.details.causes).toMatchObject([{ field: '.spec.count' }]);
   });
+});
+
+// test/peers/differential/apply.ts asks a kube-apiserver the same.
+test('replicas and a status have the managers of what was written: the object, its Scale, or its status', async () => {
+  const integer = { type: 'integer' };
+  const spec = { type: 'object', properties: { replicas: integer, color: { type: 'string' }, size: { type: 'string' } } };
+  const schema = { type: 'object', properties: { spec, status: { type: 'object', properties: { phase: { type: 'string' } } } } };
+  const scale = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' };
+  const { call } = rig({ resources: [{ ...ORDERS, scale, schema, fields: {}, validate: undefined } as ResourceDefinition] });
+  const path = (part: string, manager: string): string => `${ORDERS_PATH}/a${part}?fieldManager=${manager}`;
+  const scaled = (replicas: number): object => ({
+    ...{ apiVersion: 'autoscaling/v1', kind: 'Scale', metadata: { name: 'a' } },
+    spec: { replicas },
+  });
+  const fields = async (): Promise<unknown> =>
+    ((await call('GET', `${ORDERS_PATH}/a`)).body.metadata.managedFields as Entry[]).map(
+      ({ operation, manager, subresource, fieldsV1 }) =>
+        `${operation} ${manager} ${subresource ?? ''} ${Object.entries(fieldsV1).map(([name, below]) => `${name} ${Object.keys(below).join()}`)}`,
+    );
+  const seen: unknown[] = [];
+  const step = async (...request: Parameters<typeof call>): Promise<void> => {
+    seen.push((await call(...request)).code, await fields());
+  };
+  await step('PATCH', one, order({ replicas: 1, color: 'red' }), APPLY);
+  await step('PATCH', path('/scale', 'scaler'), { spec: { replicas: 2 } });
+  await step('PATCH', path('', 'editor'), { spec: { replicas: 3 } });
+  await step('PATCH', path('/scale', 'autoscaler'), { spec: { replicas: 4 } });
+  await step('PATCH', path('/scale', 'a'), scaled(5), APPLY);
+  await step('PATCH', path('/scale', 'scaler'), { spec: { replicas: 6 } });
+  await step('PATCH', path('/status', 'z'), { metadata: { labels: { a: 'b' } }, status: { phase: 'Done' } });
+  await step('PATCH', path('/status', 'one'), { ...order({ color: 'no' }), status: { phase: 'Done' } }, APPLY);
+  await step('PATCH', path('', 'editor'), { spec: { size: 'x' }, status: { phase: 'no' } });
+  // Upstream answers with 500.
+  await step('PATCH', `${path('/scale', 'a')}&force=true`, scaled(5), APPLY);
+  await step('PATCH', one, order({ replicas: 5, color: 'red' }), APPLY);
+  const [red, scaler] = ['Apply one  f:spec f:color', 'Update scaler scale f:spec f:replicas'];
+  const [phase, size] = ['Apply one status f:status f:phase', 'Update editor  f:spec f:size'];
+  const done = 'Update z status f:status .,f:phase';
+  expect(seen).toEqual([
+    ...[201, ['Apply one  f:spec f:color,f:replicas']],
+    ...[200, [red, scaler]],
+    ...[200, [red, 'Update editor  f:spec f:replicas']],
+    ...[200, [red, 'Update autoscaler scale f:spec f:replicas']],
+    ...[409, [red, 'Update autoscaler scale f:spec f:replicas']],
+    ...[200, [red, scaler]],
+    ...[200, [red, scaler, done]],
+    ...[200, [red, phase, scaler, done]],
+    ...[200, [red, phase, scaler, size, done]],
+    ...[200, ['Apply a scale f:spec f:replicas', red, phase, size, done]],
+    ...[200, ['Apply a scale f:spec f:replicas', 'Apply one  f:spec f:color,f:replicas', phase, size, done]],
+  ]);
 });
 
 test('a reference to an object has one manager, as a whole', async () => {

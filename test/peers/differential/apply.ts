@@ -330,6 +330,20 @@ const scales: readonly Asked[] = [
   applied(at('s'), gadget('s', { replicas: 1 })),
   applied(`${G}/s/scale?fieldManager=autoscaler&force=true`, scale('s', { replicas: 7 })),
   got(`${G}/s`),
+  // As in test/unit/apiserver-apply.test.ts.
+  applied(at('t'), gadget('t', { replicas: 1, color: 'red' })),
+  patched(MERGE as string, `${G}/t/scale?fieldManager=scaler`, { spec: { replicas: 2 } }),
+  got(`${G}/t`),
+  patched(MERGE as string, at('t', 'fieldManager=editor'), { spec: { replicas: 3 } }),
+  got(`${G}/t`),
+  patched(MERGE as string, `${G}/t/scale?fieldManager=autoscaler`, { spec: { replicas: 4 } }),
+  got(`${G}/t`),
+  applied(`${G}/t/scale?fieldManager=a`, scale('t', { replicas: 5 })),
+  patched(MERGE as string, `${G}/t/scale?fieldManager=scaler`, { spec: { replicas: 6 } }),
+  got(`${G}/t`),
+  patched(MERGE as string, `${G}/t/status?fieldManager=z`, { metadata: { labels: { a: 'b' } }, status: { phase: 'Done' } }),
+  applied(`${G}/t/status?fieldManager=one`, gadget('t', { color: 'no' }, { status: { phase: 'Done' } })),
+  patched(MERGE as string, at('t', 'fieldManager=editor'), { spec: { size: 'x' }, status: { phase: 'no' } }),
 ];
 
 const maps: readonly Asked[] = [
