@@ -143,8 +143,8 @@ export class FieldManager {
   }
 
   /**
-   * The object that an apply stores. `live` is undefined if there is no object yet; `config` is in this version. Throws {@link ApplyConflict}, or REFUSED with
-   * upstream's message if the configuration cannot be applied.
+   * The object that an apply stores. `live` is undefined if there is no object yet; `config` is in this version. Throws
+   * {@link ApplyConflict}, or REFUSED with upstream's message if the configuration cannot be applied.
    */
   *applied(live: Json | undefined, config: Json, by: WriteBy & { readonly force: boolean }): Work<Json> {
     beginOperation();
@@ -236,7 +236,7 @@ export class FieldManager {
     const whole = (yield* told('failed to merge config', merged(type, live, config))) as Json;
     const apart = this.#ignoredBy(subresource, apiVersion);
     // Usually, a manager has the same fields as last time, and so gives up nothing.
-    const isKept = last?.read && this.#isPlain(owners, last);
+    const isKept = last?.read && last.read.set === last.set && this.#isPlain(owners, last);
     const hasSame = isKept && stored?.hasFields(type, config, { fields: last.read.fields, but: IDENTITY, apart });
     const set = hasSame ? last.set : yield* difference(yield* fieldsOf(type, config), apart, true);
     owners.set(id, { ...self, set });
