@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { base64Bytes, fromBase64, toBase64 } from '../../src/apiserver/kinds/base64.ts';
-import { type Field, type Shape, shape, typing } from '../../src/apiserver/kinds/shape.ts';
+import { type Field, type Shape, shape, timeOf, typing } from '../../src/apiserver/kinds/shape.ts';
 import { builtInSchema, shapeOf, typed } from '../../src/apiserver/kinds/tables.ts';
 import { envelopeOf, readProtobuf, writingMessage } from '../../src/apiserver/request/protobuf.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
@@ -151,3 +151,23 @@ describe('shapes', () => {
 function readShape(of: Shape, object: object): ReturnType<typeof typing> {
   return typing('Some', of, object);
 }
+
+it('a time is a day, an hour, a minute and a second that exist, however it is written', () => {
+  const pad = (number: number, size = 2): string => String(number).padStart(size, '0');
+  const isLeap = (year: number): boolean => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  const daysIn = (year: number, month: number): number =>
+    [0, 31, isLeap(year) ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0][month] as number;
+  const clocks = ['00:00:00', '23:59:59', '19:09:09', '24:00:00', '12:60:00', '12:00:60'];
+  for (const year of [0, 1900, 1970, 2000, 2023, 2024, 9999]) {
+    for (let month = 0; month <= 13; month++) {
+      for (let day = 0; day <= 32; day++) {
+        const at = (month + day) % clocks.length;
+        const local = `${pad(year, 4)}-${pad(month)}-${pad(day)}T${clocks[at]}`;
+        const isTime = day >= 1 && day <= daysIn(year, month) && at < 3;
+        const expected = isTime ? `${local}Z` : undefined;
+        const read = ['Z', '+00:00', '.5Z'].map((end) => timeOf(`${local}${end}`, 0));
+        expect([local, ...read]).toEqual([local, expected, expected, expected]);
+      }
+    }
+  }
+});

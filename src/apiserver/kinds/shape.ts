@@ -227,6 +227,9 @@ function* readMap({ type }: Field, given: unknown, place: Place): Work<Record<st
 const MAX_INT32 = 2 ** 31 - 1;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d+))?(?:Z|[-+]\d\d:\d\d)$/;
+/** A time as it is nearly always written: in UTC, without a fraction, and not on February 29. */
+const USUAL_TIME =
+  /^\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$/;
 
 function readScalar(type: Exclude<FieldType, Shape>, value: unknown, { path, reading }: Place): unknown {
   const wrong = (expected: string): Error => reading.refuse(path, expected);
@@ -277,6 +280,7 @@ const PIECE_CHARS = 65_536;
 
 /** A time in UTC, with this many fractional digits; undefined if it is not a time. */
 export function timeOf(text: string, digits: number): string | undefined {
+  if (digits === 0 && USUAL_TIME.test(text)) return text;
   const found = TIME.exec(text);
   // Go reads only as many digits as it writes.
   if (digits > 0 && (found?.[1] ?? '').length !== digits) return undefined;
