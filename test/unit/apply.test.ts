@@ -827,7 +827,7 @@ describe('whether a value has just these fields is told quickly', () => {
     for (const value of [null, undefined, 5, 'x']) expect(ask(value, NO_FIELDS)).toBe(false);
     for (const wrong of [{ status: [] }, { status: ['x'] }, { any: [], status: [] }])
       expect(ask({ spec: { name: 'x' }, ...wrong }, NO_FIELDS)).toBe(false);
-    for (const wrong of [{ set: {} }, { set: { a: 1 } }, { map: [] }, { list: {} }])
+    for (const wrong of [{ name: {} }, { name: [] }, { set: {} }, { set: { a: 1 } }, { map: [] }, { list: {} }])
       expect(ask({ spec: { name: 'x', ...wrong } }, NO_FIELDS)).toBe(false);
   });
 
