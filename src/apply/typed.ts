@@ -62,8 +62,7 @@ const MANY = 16;
 /** Whether a value is certainly of a type. If this cannot tell, as for many values, a {@link Checker} finds out in pieces. */
 function fits(type: Type, value: unknown, lenient: boolean): boolean {
   if (--left < 0) return false;
-  if (value === null) return true;
-  if (typeof value !== 'object') return isScalar(type, value);
+  if (typeof value !== 'object' || value === null) return isScalar(type, value);
   if (!parts) return partsFit(type, value, lenient);
   if (parts.get(value) === type) return true;
   const before = left;
@@ -124,7 +123,7 @@ class Checker {
         return;
       }
       const member = value[name];
-      if (member === null || (typeof member !== 'object' && isScalar(below, member))) continue;
+      if (isScalar(below, member)) continue;
       path.push(fieldElement(name));
       yield* this.check(below, member, path);
       path.pop();
@@ -145,7 +144,7 @@ class Checker {
       if (seen?.has(element)) this.#report(path, `duplicate entries for key ${shownPath([element])}`);
       seen?.add(element);
       const item = value[at];
-      if (item === null || (typeof item !== 'object' && isScalar(below, item))) continue;
+      if (isScalar(below, item)) continue;
       path.push(element);
       yield* this.check(below, item, path);
       path.pop();
@@ -182,7 +181,9 @@ function lenientElements(type: ListType, value: Items): readonly string[] {
   return error ? value.map((item) => known(type, [item]).elements[0] ?? '') : elements;
 }
 
-const isScalar = (type: Type, value: unknown): boolean => type.scalar !== undefined && !scalarError(type.scalar, value);
+/** Whether it is a scalar of a type, or null, which any type admits. */
+const isScalar = (type: Type, value: unknown): boolean =>
+  value === null || (typeof value !== 'object' && type.scalar !== undefined && !scalarError(type.scalar, value));
 
 function scalarError(scalar: Scalar, value: unknown): string | undefined {
   const is = typeof value;

@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { FieldManager, type FieldManagerOptions, type Json } from '../../src/apply/field-manager.ts';
-import { difference, fromFields, isSame, NO_FIELDS, setOf, toFields } from '../../src/apply/field-set.ts';
+import { difference, fromFields, isNothing, isSame, NO_FIELDS, setOf, toFields } from '../../src/apply/field-set.ts';
 import { ApplyConflict, applyConfiguration, extractManaged } from '../../src/apply/index.ts';
 import { StoredParts } from '../../src/apply/quick.ts';
 import { checkType, compared, fieldsOf, merged, reconciled, withNamed, without } from '../../src/apply/typed.ts';
@@ -725,10 +725,17 @@ describe('by type', () => {
     expect([times * PASSES, times * PASSES + 1]).toContain(steps);
   });
 
+  it('whether a list has items is told without listing them', () => {
+    const unlisted = (items: readonly number[]): object =>
+      new Proxy(items, { ownKeys: () => expect.unreachable('all indices are listed') });
+    expect([[], [1]].map((each) => isNothing(unlisted(each)))).toEqual([true, false]);
+  });
+
   it('what is the same stays the same, and a merge copies only what it changes', () => {
     beginOperation();
     const live: Json = { ...items('x'), status: { phase: 'x' } };
     expect(atOnce(merged(type, live, structuredClone(live)))).toBe(live);
+    expect(atOnce(merged(type, live, spec('list', [{ key: 'n1', value: 'x' }])))).toBe(live);
     const next = atOnce(merged(type, live, spec('list', [{ key: 'n1', value: 'y' }]))) as {
       spec: { list: object[] };
       status: object;
