@@ -393,8 +393,8 @@ function* byElement(type: ListType, list: Items = []): Work<Map<string, unknown[
 }
 
 /**
- * Merges another value into a value: the other one prevails, and nothing is removed. Not a generator itself, as there are as many
- * calls as parts.
+ * Merges another value, in which items occur once, into a value: the other one prevails, and nothing is removed. Not a generator
+ * itself, as there are as many calls as parts.
  */
 export function merged(type: Type, one: unknown, other: unknown): Work<unknown> {
   if (other === undefined || one === other) return done(one);
@@ -432,9 +432,9 @@ function* mergedMap(type: MapType, one: Members, other: Members): Work<Members> 
   return result ?? one;
 }
 
-/** Whether both are the same elements in the same order, each once, so that nothing has to be reordered. */
+/** Whether both are the same elements in the same order, so that nothing has to be reordered. */
 const areSame = (left: readonly string[], right: readonly string[]): boolean =>
-  left.length === right.length && left.every((each, at) => each === right[at]) && new Set(left).size === left.length;
+  left.length === right.length && left.every((each, at) => each === right[at]);
 
 function mergedList(type: ListType, one: Items, other: Items): Work<Items> {
   const isInOrder = areSame(type.elementsOf(one), type.elementsOf(other));

@@ -447,4 +447,14 @@ export const RARE: readonly (readonly [string, Story])[] = [
       ),
     ),
   ],
+  [
+    'lists where something else is wanted, in words',
+    tell(
+      ...['name', 'flag', 'count', 'float', 'map', 'whole', 'any'].flatMap((name) => [
+        apply('m1', { [name]: ['a', 'b', 1.5, null, true, ['c', '"<']] }),
+        apply('m1', { [name]: [[], [null, null]] }),
+        update('m2', { [name]: ['a', 1] }),
+      ]),
+    ),
+  ],
 ];

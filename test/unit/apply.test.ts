@@ -285,6 +285,7 @@ describe('the schema', () => {
     };
     expect(messageOf({ [name]: wrong })).toContain(`\n  .spec.${'x'.repeat(250)}...: expected string, got`);
     expect(messageOf({ [name]: wrong }).length).toBeLessThan(50_000);
+    expect(messageOf({ [name]: wrong }).match(/\n {2}/g)).toHaveLength(100);
     expect(messageOf({ a: { b: [[name], [name]] } }).length).toBeLessThan(2_000);
   });
 
@@ -723,6 +724,35 @@ describe('by type', () => {
     while (!work.next().done) steps++;
     // What is above the parts may add one.
     expect([times * PASSES, times * PASSES + 1]).toContain(steps);
+  });
+
+  it.each<[unknown, unknown, { added?: string; modified?: string; removed?: string }]>([
+    [{ name: 'x' }, { name: 'y' }, { modified: 'f:name' }],
+    [{}, { name: 'y' }, { added: 'f:name' }],
+    [{ name: 'x' }, {}, { removed: 'f:name' }],
+    [{ atomic: ['a'] }, { atomic: ['b'] }, { modified: 'f:atomic' }],
+    [{}, { atomic: ['b'] }, { added: 'f:atomic' }],
+    [{ whole: { a: 'x' } }, {}, { removed: 'f:whole' }],
+  ])('%j and %j differ in one way only: %j', (one, other, wanted) => {
+    beginOperation();
+    const with_ = (spec: unknown): Json => ({ spec: { count: 1, ...(spec as Json) } });
+    const { added, modified, removed } = atOnce(compared(type, with_(one), with_(other)));
+    const fields = Object.entries({ added, modified, removed }).map(([name, set]) => [name, atOnce(toFields(set))]);
+    const no = { added: {}, modified: {}, removed: {} };
+    const expected = Object.entries(wanted).map(([name, element]) => [name, { 'f:spec': { [element]: {} } }]);
+    expect(Object.fromEntries(fields)).toEqual({ ...no, ...Object.fromEntries(expected) });
+  });
+
+  it('each item of a long list is read once', () => {
+    let reads = 0;
+    const items = new Proxy(names, {
+      get(target, name, receiver) {
+        if (/^\d+$/.test(String(name))) reads++;
+        return Reflect.get(target, name, receiver);
+      },
+    });
+    atOnce(checkType(type, spec('atomic', items), false));
+    expect(reads).toBe(names.length);
   });
 
   it('whether a list has items is told without listing them', () => {
