@@ -326,6 +326,8 @@ class FieldsReader {
 
 /** Whether an object or a list has no members. */
 export function isNothing(object: object | undefined): boolean {
+  // A loop would list all indices first.
+  if (Array.isArray(object)) return object.length === 0;
   for (const _ in object) return false;
   return true;
 }

@@ -7,7 +7,7 @@ import { Recent } from '../storage/shared.ts';
 import { isContainer, isRecord } from '../watch/errors.ts';
 import { type FieldSet, fieldElement, isNothing } from './field-set.ts';
 import type { KnownFields } from './managers.ts';
-import { handledAs, kindOf, type Type } from './types.ts';
+import type { Type } from './types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -61,7 +61,6 @@ function listLike(one: object, other: readonly unknown[]): unknown {
 function mapLike(one: Members, other: Members): unknown {
   const names = Object.keys(one);
   left -= names.length;
-  if (left < -MAX_VALUES) return other;
   let at = 0;
   let isSame = true;
   let alike: Record<string, unknown> | undefined;
@@ -111,7 +110,6 @@ interface Node {
 }
 
 function hasNode(type: Type, value: object, { fields, isMember, but, apart }: Node): boolean {
-  const kind = handledAs(type, kindOf(type, value));
   const { map, list } = type;
   let count = 0;
   /** Whether one child is as expected. */
@@ -121,7 +119,7 @@ function hasNode(type: Type, value: object, { fields, isMember, but, apart }: No
     if (apart?.has(element)) return own === undefined;
     const nobodys = but?.children?.get(element);
     if (own !== undefined) count++;
-    if (below && isContainer(each) && !isLeaf(below, each)) {
+    if (below && isContainer(each) && !(Array.isArray(each) ? below.list : below.map)?.isAtomic) {
       if (own !== undefined && known.fields.get(each) === own) return true;
       const isSame = hasNode(below, each, { fields: own, isMember: isOwn && !nobodys?.isMember, but: nobodys });
       if (isSame && own && !nobodys && known.types.get(each) === below) known.fields.set(each, own);
@@ -130,26 +128,20 @@ function hasNode(type: Type, value: object, { fields, isMember, but, apart }: No
     const isOwned = !nobodys?.isMember;
     return isOwned ? own !== undefined && isNothing(own) : own === undefined;
   };
-  if (map && kind === 'map' && isRecord(value)) {
+  if (map && isRecord(value)) {
     for (const name in value) {
       const field = map.field(name);
       const each = value[name];
       const isOwn = !field || (isRecord(each) && isNothing(each));
       if (!has(field?.element ?? fieldElement(name), field?.type ?? map.element, each, isOwn)) return false;
     }
-  } else if (list && kind === 'list' && Array.isArray(value)) {
+  } else if (list && Array.isArray(value)) {
     const elements = list.elementsOf(value);
     for (let at = 0; at < elements.length; at++) if (!has(elements[at] as string, list.element, value[at], true)) return false;
   } else return false;
-  if (fields === undefined) return count === 0 && !isMember;
+  if (fields === undefined) return !isMember;
   let size = 0;
   for (const _ in fields) size++;
   if (count === 0) return isMember && size === 0;
   return '.' in fields === isMember && size === count + Number(isMember);
-}
-
-/** Whether an object or a list is owned as a whole. */
-function isLeaf(type: Type, value: object): boolean {
-  const kind = handledAs(type, kindOf(type, value));
-  return kind === 'scalar' || (kind === 'map' ? type.map : type.list)?.isAtomic === true;
 }

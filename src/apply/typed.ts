@@ -62,8 +62,7 @@ const MANY = 16;
 /** Whether a value is certainly of a type. If this cannot tell, as for many values, a {@link Checker} finds out in pieces. */
 function fits(type: Type, value: unknown, lenient: boolean): boolean {
   if (--left < 0) return false;
-  if (value === null) return true;
-  if (typeof value !== 'object') return isScalar(type, value);
+  if (typeof value !== 'object' || value === null) return isScalar(type, value);
   if (!parts) return partsFit(type, value, lenient);
   if (parts.get(value) === type) return true;
   const before = left;
@@ -102,9 +101,9 @@ class Checker {
     this.#lenient = lenient;
   }
 
+  /** A value other than null. */
   *check(type: Type, value: unknown, path: string[]): Work<void> {
     const kind = handledAs(type, kindOf(type, value));
-    if (value === null) return;
     if (kind === 'scalar') {
       const error = scalarError(type.scalar as Scalar, value);
       if (error) this.#report(path, error);
@@ -124,7 +123,7 @@ class Checker {
         return;
       }
       const member = value[name];
-      if (member === null || (typeof member !== 'object' && isScalar(below, member))) continue;
+      if (isScalar(below, member)) continue;
       path.push(fieldElement(name));
       yield* this.check(below, member, path);
       path.pop();
@@ -145,7 +144,7 @@ class Checker {
       if (seen?.has(element)) this.#report(path, `duplicate entries for key ${shownPath([element])}`);
       seen?.add(element);
       const item = value[at];
-      if (item === null || (typeof item !== 'object' && isScalar(below, item))) continue;
+      if (isScalar(below, item)) continue;
       path.push(element);
       yield* this.check(below, item, path);
       path.pop();
@@ -164,15 +163,15 @@ class Checker {
 function known(type: ListType, value: Items): { readonly elements: readonly string[]; readonly error?: string } {
   try {
     return { elements: type.elementsOf(value) };
-  } catch {
+  } catch (error) {
+    if (!(error instanceof TypedError)) throw error;
     const elements: string[] = [];
     try {
       for (const item of value) elements.push(type.elementOf(item));
-      return { elements };
-    } catch (error) {
-      if (!(error instanceof TypedError)) throw error;
-      return { elements, error: `element ${elements.length}: ${error.message}` };
+    } catch {
+      // The same error again.
     }
+    return { elements, error: `element ${elements.length}: ${error.message}` };
   }
 }
 
@@ -182,7 +181,9 @@ function lenientElements(type: ListType, value: Items): readonly string[] {
   return error ? value.map((item) => known(type, [item]).elements[0] ?? '') : elements;
 }
 
-const isScalar = (type: Type, value: unknown): boolean => type.scalar !== undefined && !scalarError(type.scalar, value);
+/** Whether it is a scalar of a type, or null, which any type admits. */
+const isScalar = (type: Type, value: unknown): boolean =>
+  value === null || (typeof value !== 'object' && type.scalar !== undefined && !scalarError(type.scalar, value));
 
 function scalarError(scalar: Scalar, value: unknown): string | undefined {
   const is = typeof value;
@@ -217,7 +218,7 @@ function goText(value: unknown, full: boolean = false): string {
   if (typeof value === 'number') return shownNumber(value);
   if (typeof value === 'string') {
     const text = value.slice(0, MAX_SHOWN);
-    return full ? JSON.stringify(text).slice(0, MAX_SHOWN) : text;
+    return full ? JSON.stringify(text) : text;
   }
   const separator = full ? ', ' : ' ';
   if (Array.isArray(value)) {
@@ -302,28 +303,20 @@ class Comparer {
   /** An undefined value is missing. */
   *compare(type: Type, one: unknown, other: unknown): Work<void> {
     if (one === other) return;
+    if (one === undefined) this.added.add(this.#path);
+    else if (other === undefined) this.removed.add(this.#path);
     if (!isContainer(one) && !isContainer(other)) {
-      this.#leaf(one, other);
+      if (one !== undefined && other !== undefined) this.modified.add(this.#path);
       return;
     }
     const [before, after] = [kindOf(type, one), kindOf(type, other)];
-    let isLeaf: boolean;
-    if (other === undefined) isLeaf = yield* this.#as(handledAs(type, before), type, one, other);
-    else {
-      if (one !== undefined && before !== after) yield* this.#as(handledAs(type, before), type, one, other);
-      isLeaf = yield* this.#as(handledAs(type, after), type, one, other);
-    }
-    if (isLeaf) return;
-    if (one === undefined) this.added.add(this.#path);
-    else if (other === undefined) this.removed.add(this.#path);
+    if (other !== undefined) yield* this.#as(handledAs(type, after), type, one, other);
+    if (one !== undefined && (other === undefined || before !== after))
+      yield* this.#as(handledAs(type, before), type, one, other);
   }
 
-  #leaf(one: unknown, other: unknown): void {
-    (one === undefined ? this.added : other === undefined ? this.removed : this.modified).add(this.#path);
-  }
-
-  /** Whether they were compared as a whole. */
-  *#as(kind: ValueKind, type: Type, one: unknown, other: unknown): Work<boolean> {
+  /** Compares their parts, or them as a whole. */
+  *#as(kind: ValueKind, type: Type, one: unknown, other: unknown): Work<void> {
     if (kind !== 'scalar') {
       const isMap = kind === 'map';
       const { isAtomic } = (isMap ? type.map : type.list) as MapType | ListType;
@@ -331,11 +324,10 @@ class Comparer {
       if (!isAtomic && !(isNothing(left) && isNothing(right))) {
         if (isMap) yield* this.#maps(type.map as MapType, left as Members, right as Members);
         else yield* this.#lists(type.list as ListType, left as Items, right as Items);
-        return false;
+        return;
       }
     }
-    if (one === undefined || other === undefined || !(yield* comparing(one, other))) this.#leaf(one, other);
-    return true;
+    if (one !== undefined && other !== undefined && !(yield* comparing(one, other))) this.modified.add(this.#path);
   }
 
   *#maps(type: MapType, one: Members | undefined, other: Members | undefined): Work<void> {
@@ -379,10 +371,10 @@ class Comparer {
     else if (isTwice && willBe) {
       if (!(yield* comparing(one, other))) this.modified.add(this.#path);
     } else if (isTwice) {
-      if (other.length > 0) yield* this.compare(type.element, undefined, other[0]);
+      yield* this.compare(type.element, undefined, other[0]);
       this.removed.add(this.#path);
     } else {
-      if (one.length > 0) yield* this.compare(type.element, one[0], undefined);
+      yield* this.compare(type.element, one[0], undefined);
       this.added.add(this.#path);
     }
     this.#path.pop();
@@ -401,12 +393,12 @@ function* byElement(type: ListType, list: Items = []): Work<Map<string, unknown[
 }
 
 /**
- * Merges another value into a value: the other one prevails, and nothing is removed. Not a generator itself, as there are as many
- * calls as parts.
+ * Merges another value, in which items occur once, into a value: the other one prevails, and nothing is removed. Not a generator
+ * itself, as there are as many calls as parts.
  */
 export function merged(type: Type, one: unknown, other: unknown): Work<unknown> {
   if (other === undefined || one === other) return done(one);
-  if (one === undefined || (!isContainer(one) && !isContainer(other))) return done(other);
+  if (!isContainer(one)) return done(other);
   const kind = handledAs(type, kindOf(type, other));
   if (kind === 'map') {
     const [left, right] = [mapOf(one), mapOf(other)];
@@ -431,7 +423,7 @@ function* mergedMap(type: MapType, one: Members, other: Members): Work<Members> 
     const [left, right] = [own(one, name), other[name]];
     if (left === right) continue;
     const below = type.field(name)?.type ?? type.element;
-    const isLeaf = !below || (right !== undefined && !isContainer(left) && !isContainer(right));
+    const isLeaf = !below || (right !== undefined && !isContainer(left));
     const member = isLeaf ? right : yield* merged(below, left, right);
     if (member === left) continue;
     result ??= { ...one };
@@ -440,9 +432,9 @@ function* mergedMap(type: MapType, one: Members, other: Members): Work<Members> 
   return result ?? one;
 }
 
-/** Whether both are the same elements in the same order, each once, so that nothing has to be reordered. */
+/** Whether both are the same elements in the same order, so that nothing has to be reordered. */
 const areSame = (left: readonly string[], right: readonly string[]): boolean =>
-  left.length === right.length && left.every((each, at) => each === right[at]) && new Set(left).size === left.length;
+  left.length === right.length && left.every((each, at) => each === right[at]);
 
 function mergedList(type: ListType, one: Items, other: Items): Work<Items> {
   const isInOrder = areSame(type.elementsOf(one), type.elementsOf(other));
@@ -511,14 +503,10 @@ function* reordered(type: ListType, one: Items, other: Items): Work<Items> {
 export function* without(type: Type, value: unknown, fields: FieldSet, extracts: boolean = false): Work<unknown> {
   const kind = handledAs(type, kindOf(type, value));
   if (kind === 'scalar') return value;
-  if (kind === 'map') {
-    if (!isRecord(value)) return null;
-    if (isNothing(value) || type.map?.isAtomic) return extracts ? value : null;
-    return yield* mapWithout(type.map as MapType, value, { fields, extracts });
-  }
-  if (!Array.isArray(value)) return null;
-  if (value.length === 0 || type.list?.isAtomic) return extracts ? value : null;
-  return yield* listWithout(type.list as ListType, value, { fields, extracts });
+  const { isAtomic } = (kind === 'map' ? type.map : type.list) as MapType | ListType;
+  if (isAtomic || isNothing(value as object | undefined)) return extracts ? value : null;
+  if (kind === 'map') return yield* mapWithout(type.map as MapType, value as Members, { fields, extracts });
+  return yield* listWithout(type.list as ListType, value as Items, { fields, extracts });
 }
 
 interface Removal {

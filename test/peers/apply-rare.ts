@@ -374,4 +374,87 @@ export const RARE: readonly (readonly [string, Story])[] = [
       apply('m1', {}),
     ),
   ],
+  ...[
+    { 'f:set': { 'v:"a"': { '.': {}, 'f:x': {} } }, 'f:other': { 'f:y': { 'f:z': {} } }, 'f:name': { 'f:y': { 'f:z': {} } } },
+    {
+      'f:map': { 'k:{"k":"a"}': { '.': {}, 'f:k': {} }, 'f:a': { 'f:b': { 'f:c': {} } } },
+      'k:{"k":"a"}': { 'f:k': { 'f:x': {} } },
+    },
+    { 'f:list': { 'f:a': { 'f:k': {} }, 'k:{"k":"a"}': { 'f:set': { 'v:"x"': {} } }, 'i:0': { 'f:k': {} } } },
+    { 'f:sets': { 'f:a': { 'f:b': {}, 'v:"x"': { 'v:"y"': {} } } }, 'f:whole': { 'f:a': {} }, 'f:atomic': { 'i:0': {} } },
+  ].map(
+    (spec) =>
+      [
+        `fields below what has none, pruned: ${JSON.stringify(spec)}`,
+        tell(
+          apply('m1', {
+            ...{ name: 'x', set: ['a', 'b'], map: { a: 'x', b: 'y' }, sets: { a: ['x', 'y'], b: [] } },
+            ...{ list: [{ k: 'a', value: '1', set: ['x'] }, { k: 'b' }], whole: { a: 'x' }, atomic: ['a'] },
+          }),
+          update('m2', { name: 'x' }, owning({ ...entry, manager: 'm1', operation: 'Apply', fieldsV1: { 'f:spec': spec } })),
+          update(
+            'm2',
+            {
+              ...{ name: 'x', set: ['a', 'b'], map: { a: 'x', b: 'y' }, sets: { a: ['x', 'y'], b: [] } },
+              ...{ list: [{ k: 'a', value: '1', set: ['x'] }, { k: 'b' }], whole: { a: 'x' }, atomic: ['a'] },
+            },
+            owning({ ...entry, manager: 'm1', operation: 'Apply', fieldsV1: { 'f:spec': spec } }),
+          ),
+          extract('m1'),
+          apply('m1', { flag: true }),
+          apply('m1', {}),
+        ),
+      ] as const,
+  ),
+  [
+    'values of any type whose lists are sets',
+    told(
+      { v1: kindOf({ loose: { ...properties.open, type: undefined, 'x-kubernetes-list-type': 'set', items: text } }) },
+      ...[['a'], 'x', ['a', 'b'], { a: 'x' }, [], {}, 5, ['b', 'b'], { a: {} }, null, ['b', 'c']].flatMap((loose) => [
+        update('m1', { name: 'x', loose }),
+        apply('m2', { loose: ['a'] }),
+        forced('m3', { loose }),
+        forced('m4', { loose: { a: 'x' } }),
+        extract('m3'),
+        forced('m2', { loose: 'x' }),
+        forced('m3', {}),
+      ]),
+    ),
+  ],
+  [
+    'parts that become empty or null, and back',
+    tell(
+      ...[{}, null, { a: 'x' }, { a: null }].flatMap((one) =>
+        [{}, null, { b: 'x' }].flatMap((other) => [
+          update('m1', { map: one, whole: one, sets: one && { a: [] }, list: one && items('a', 'b') }),
+          forced('m2', { map: other, whole: other, sets: other && { a: ['x'] }, list: other && [{ k: 'b', set: [] }] }),
+          extract('m2'),
+          update('m1', { map: other, whole: one, sets: null, list: [] }),
+          apply('m2', { map: one, list: [{ k: 'a', set: null }] }),
+          apply('m2', {}),
+        ]),
+      ),
+    ),
+  ],
+  [
+    'orders of items of which some occur twice',
+    tell(
+      ...arrangements('abx').flatMap((order) =>
+        ['aab', 'aba', 'baa', 'aabb', 'abab', 'cabac'].flatMap((before) => [
+          update('m1', { set: [...before], list: [...before].map((k, at) => ({ k, value: `${at}` })) }),
+          forced('m2', { set: [...order], list: items(...order) }),
+        ]),
+      ),
+    ),
+  ],
+  [
+    'lists where something else is wanted, in words',
+    tell(
+      ...['name', 'flag', 'count', 'float', 'map', 'whole', 'any'].flatMap((name) => [
+        apply('m1', { [name]: ['a', 'b', 1.5, null, true, ['c', '"<']] }),
+        apply('m1', { [name]: [[], [null, null]] }),
+        update('m2', { [name]: ['a', 1] }),
+      ]),
+    ),
+  ],
 ];

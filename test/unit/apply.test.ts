@@ -3,11 +3,11 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { FieldManager, type FieldManagerOptions, type Json } from '../../src/apply/field-manager.ts';
-import { fromFields, isSame, toFields } from '../../src/apply/field-set.ts';
+import { difference, fromFields, isNothing, isSame, NO_FIELDS, setOf, toFields } from '../../src/apply/field-set.ts';
 import { ApplyConflict, applyConfiguration, extractManaged } from '../../src/apply/index.ts';
 import { StoredParts } from '../../src/apply/quick.ts';
-import { checkType } from '../../src/apply/typed.ts';
-import { MapType } from '../../src/apply/types.ts';
+import { checkType, compared, fieldsOf, merged, reconciled, withNamed, without } from '../../src/apply/typed.ts';
+import { beginOperation, kindType, MapType } from '../../src/apply/types.ts';
 import { atOnce, STRIDE, type Work } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
 
@@ -285,6 +285,7 @@ describe('the schema', () => {
     };
     expect(messageOf({ [name]: wrong })).toContain(`\n  .spec.${'x'.repeat(250)}...: expected string, got`);
     expect(messageOf({ [name]: wrong }).length).toBeLessThan(50_000);
+    expect(messageOf({ [name]: wrong }).match(/\n {2}/g)).toHaveLength(100);
     expect(messageOf({ a: { b: [[name], [name]] } }).length).toBeLessThan(2_000);
   });
 
@@ -676,4 +677,288 @@ test('what a manager knows of stored objects changes nothing: large ones, applie
     }
   });
   fc.assert(property, { numRuns: runs(300) });
+});
+
+describe('by type', () => {
+  const type = kindType(schema);
+  const PASSES = 40;
+  const names = Array.from({ length: PASSES * STRIDE }, (_, at) => `n${at}`);
+  const spec = (member: string, value: unknown): Json => ({ spec: { [member]: value } });
+  const mapOf = (value: unknown): Json => spec('map', Object.fromEntries(names.map((name) => [name, value])));
+  const deep = Object.fromEntries(names.map((name) => [`f:${name}`, { 'f:a': {} }]));
+  const items = (value: string): Json =>
+    spec(
+      'list',
+      names.map((key) => ({ key, value })),
+    );
+  const mapFields = atOnce(fieldsOf(type, mapOf('x')));
+  const setFields = atOnce(fieldsOf(type, spec('set', names)));
+  const deepFields = atOnce(fromFields({ 'f:spec': { 'f:map': deep } })).set;
+  const nested = { type: 'object', additionalProperties: { type: 'object', additionalProperties: text } };
+  const deepType = kindType({ properties: { spec: { type: 'object', properties: { map: nested } } } });
+
+  it.each<[string, number, () => Work<unknown>]>([
+    ['the check of members', 1, () => checkType(type, mapOf('x'), false)],
+    ['the check of items', 1, () => checkType(type, spec('set', names), false)],
+    ['the check of items owned as a whole', 1, () => checkType(type, spec('atomic', names), false)],
+    ['the fields of members', 1, () => fieldsOf(type, mapOf('x'))],
+    ['the fields of items', 1, () => fieldsOf(type, spec('set', names))],
+    ['a comparison of members that only one has', 1, () => compared(type, mapOf('x'), spec('map', {}))],
+    ['a comparison of members that only the other one has', 1, () => compared(type, spec('map', {}), mapOf('x'))],
+    ['a comparison of members', 2, () => compared(type, mapOf('x'), mapOf('y'))],
+    ['a comparison of items that only one has', 2, () => compared(type, spec('set', names), spec('set', []))],
+    ['a comparison of items that only the other one has', 2, () => compared(type, spec('set', []), spec('set', names))],
+    ['a comparison of items', 4, () => compared(type, spec('set', names), spec('set', [...names]))],
+    ['a merge of members', 1, () => merged(type, mapOf('x'), mapOf('y'))],
+    ['a merge of items in the same order', 1, () => merged(type, spec('set', names), spec('set', [...names]))],
+    ['a merge of items in another order', 4, () => merged(type, spec('set', names), spec('set', [...names].reverse()))],
+    ['a value without members', 1, () => without(type, mapOf('x'), mapFields)],
+    ['a value with only some members', 1, () => without(type, mapOf('x'), mapFields, true)],
+    ['a value without items', 1, () => without(type, spec('set', names), setFields)],
+    ['a set of fields and their owners', 1, () => withNamed(type, mapFields)],
+    ['a set of fields for a new schema', 1, () => reconciled(deepType, deepFields)],
+  ])('%s is done in pieces, with as many steps as it has parts: %i times', (_, times, make) => {
+    beginOperation();
+    const work = make();
+    let steps = 0;
+    while (!work.next().done) steps++;
+    // What is above the parts may add one.
+    expect([times * PASSES, times * PASSES + 1]).toContain(steps);
+  });
+
+  it.each<[unknown, unknown, { added?: string; modified?: string; removed?: string }]>([
+    [{ name: 'x' }, { name: 'y' }, { modified: 'f:name' }],
+    [{}, { name: 'y' }, { added: 'f:name' }],
+    [{ name: 'x' }, {}, { removed: 'f:name' }],
+    [{ atomic: ['a'] }, { atomic: ['b'] }, { modified: 'f:atomic' }],
+    [{}, { atomic: ['b'] }, { added: 'f:atomic' }],
+    [{ whole: { a: 'x' } }, {}, { removed: 'f:whole' }],
+  ])('%j and %j differ in one way only: %j', (one, other, wanted) => {
+    beginOperation();
+    const with_ = (spec: unknown): Json => ({ spec: { count: 1, ...(spec as Json) } });
+    const { added, modified, removed } = atOnce(compared(type, with_(one), with_(other)));
+    const fields = Object.entries({ added, modified, removed }).map(([name, set]) => [name, atOnce(toFields(set))]);
+    const no = { added: {}, modified: {}, removed: {} };
+    const expected = Object.entries(wanted).map(([name, element]) => [name, { 'f:spec': { [element]: {} } }]);
+    expect(Object.fromEntries(fields)).toEqual({ ...no, ...Object.fromEntries(expected) });
+  });
+
+  it('each item of a long list is read once', () => {
+    let reads = 0;
+    const items = new Proxy(names, {
+      get(target, name, receiver) {
+        if (/^\d+$/.test(String(name))) reads++;
+        return Reflect.get(target, name, receiver);
+      },
+    });
+    atOnce(checkType(type, spec('atomic', items), false));
+    expect(reads).toBe(names.length);
+  });
+
+  it('whether a list has items is told without listing them', () => {
+    const unlisted = (items: readonly number[]): object =>
+      new Proxy(items, { ownKeys: () => expect.unreachable('all indices are listed') });
+    expect([[], [1]].map((each) => isNothing(unlisted(each)))).toEqual([true, false]);
+  });
+
+  it('what is the same stays the same, and a merge copies only what it changes', () => {
+    beginOperation();
+    const live: Json = { ...items('x'), status: { phase: 'x' } };
+    expect(atOnce(merged(type, live, structuredClone(live)))).toBe(live);
+    expect(atOnce(merged(type, live, spec('list', [{ key: 'n1', value: 'x' }])))).toBe(live);
+    const next = atOnce(merged(type, live, spec('list', [{ key: 'n1', value: 'y' }]))) as {
+      spec: { list: object[] };
+      status: object;
+    };
+    expect(next.status).toBe(live.status);
+    expect(next.spec.list.map((each, at) => each === (live.spec as { list: object[] }).list[at]).filter((is) => !is)).toEqual([
+      false,
+    ]);
+    const fields = atOnce(fromFields({ 'f:spec': { 'f:name': {}, 'f:map': { '.': {}, 'f:a': {} } } })).set;
+    expect(atOnce(reconciled(type, fields))).toBe(fields);
+  });
+
+  it('parts of stored values with more than 16 values are known, and not looked at again', () => {
+    const stored = (): StoredParts => new StoredParts();
+    const part = (count: number, value: unknown = 'x'): Json =>
+      Object.fromEntries(names.slice(0, count).map((name) => [name, value]));
+    const note = (map: Json, known: StoredParts, notes?: boolean): void =>
+      atOnce(checkType(type, spec('map', map), false, { known, ...(notes !== undefined && { notes }) }));
+    const mapType = type.map?.field('spec')?.type.map?.field('map')?.type;
+    for (const [count, notes, isKnown] of [
+      [17, true, true],
+      [16, true, false],
+      [17, false, false],
+      [17, undefined, false],
+    ] as const) {
+      const [map, known] = [part(count), stored()];
+      note(map, known, notes);
+      expect([count, notes, known.types.get(map) === mapType]).toEqual([count, notes, isKnown]);
+    }
+    const [wrong, known] = [part(17, 5), stored()];
+    expect(() => note(wrong, known, true)).toThrow(/^errors:\n {2}\.spec\.map\.n0: expected string/);
+    expect(known.types.get(wrong)).toBeUndefined();
+    known.types.set(wrong, mapType as never);
+    expect(() => note(wrong, known)).not.toThrow();
+    expect(() => atOnce(checkType(type, spec('map', wrong), false))).toThrow('expected string');
+  });
+
+  it('items that occur twice are tolerated in what is stored, but not known', () => {
+    const [twice, known] = [Array.from({ length: 20 }, () => 'a'), new StoredParts()];
+    atOnce(checkType(type, spec('set', twice), true, { known, notes: true }));
+    expect(known.types.get(twice)).toBeUndefined();
+    expect(() => atOnce(checkType(type, spec('set', twice), false, { known, notes: true }))).toThrow('duplicate entries');
+  });
+});
+
+describe('whether a value has just these fields is told quickly', () => {
+  const type = kindType({
+    properties: { ...schema.properties, any: { 'x-kubernetes-preserve-unknown-fields': true } },
+  });
+  const values: readonly Json[] = [
+    ...[null, {}, { name: 'x' }, { name: null }, { name: 'x', count: 1 }, { map: null }, { map: {} }].map((spec) => ({ spec })),
+    ...[{ map: { a: 'x' } }, { map: { a: 'x', b: 'y' } }, { whole: {} }, { whole: { a: 'x' } }].map((spec) => ({ spec })),
+    ...[{ atomic: [] }, { atomic: ['a'] }, { set: [] }, { set: ['a'] }, { set: ['a', 'b'] }].map((spec) => ({ spec })),
+    ...[[], [{ key: 'a' }], [{ key: 'a', value: 'x' }], [{ key: 'a', set: [] }], [{ key: 'a', set: ['a'] }]].map((list) => ({
+      spec: { list },
+    })),
+    ...[{}, { name: 'a' }, { labels: {} }, { labels: { a: 'b' } }, { name: 'a', labels: { a: 'b' } }].map((metadata) => ({
+      metadata,
+    })),
+    ...[{ status: {} }, { status: { phase: 'x' } }, { spec: { name: 'x' }, status: { phase: 'x' } }, {}],
+    ...[
+      { name: 'x', set: [] },
+      { name: 'x', list: [] },
+      { name: 'x', map: {} },
+    ].map((spec) => ({ spec })),
+    ...[null, 5, {}, [], [{}], { a: {} }, { a: { b: 1 } }, { a: [1] }, { a: null }].map((any) => ({ any })),
+  ];
+  const terms = [NO_FIELDS, setOf(['f:spec']), setOf(['f:metadata'], ['f:metadata', 'f:name']), setOf(['f:spec', 'f:map'])];
+  const aparts = [NO_FIELDS, setOf(['f:status']), setOf(['f:spec'], ['f:status'])];
+  const ownedOf = (value: unknown, but: typeof NO_FIELDS, apart: typeof NO_FIELDS): Json =>
+    atOnce(toFields(atOnce(difference(atOnce(difference(atOnce(fieldsOf(type, value)), apart, true)), but))));
+
+  it('as they are computed, for each value and the fields of every other one', () => {
+    beginOperation();
+    const others = [{ 'f:spec': { 'f:map': { '.': {}, 'f:a': {} } } }, { 'f:spec': { 'f:set': { 'v:"a"': {} } } }, { 'f:x': {} }];
+    const differing: unknown[] = [];
+    for (const but of terms)
+      for (const apart of aparts) {
+        const owned = values.map((value) => ownedOf(value, but, apart));
+        for (const [at, value] of values.entries())
+          for (const fields of [...owned, ...others]) {
+            // Whether there are none takes the long way.
+            const are = Object.keys(fields).length > 0 && JSON.stringify(fields) === JSON.stringify(owned[at]);
+            if (new StoredParts().hasFields(type, value, { fields, but, apart }) !== are) differing.push({ value, fields, are });
+          }
+      }
+    expect(differing).toEqual([]);
+  });
+
+  it('never where only a part of a part is left out, or for no container', () => {
+    const fields = ownedOf({ spec: { name: 'x' } }, NO_FIELDS, NO_FIELDS);
+    const ask = (value: unknown, apart: typeof NO_FIELDS): boolean =>
+      new StoredParts().hasFields(type, value, { fields, but: NO_FIELDS, apart });
+    expect(ask({ spec: { name: 'x' } }, NO_FIELDS)).toBe(true);
+    expect(ask({ spec: { name: 'x' } }, setOf(['f:status', 'f:phase']))).toBe(false);
+    for (const value of [null, undefined, 5, 'x']) expect(ask(value, NO_FIELDS)).toBe(false);
+    for (const wrong of [{ status: [] }, { status: ['x'] }, { any: [], status: [] }])
+      expect(ask({ spec: { name: 'x' }, ...wrong }, NO_FIELDS)).toBe(false);
+    for (const wrong of [{ name: {} }, { name: [] }, { set: {} }, { set: { a: 1 } }, { map: [] }, { list: {} }])
+      expect(ask({ spec: { name: 'x', ...wrong } }, NO_FIELDS)).toBe(false);
+  });
+
+  it('for as many values as are looked at', () => {
+    const make = (count: number): boolean => {
+      const value = { spec: { map: Object.fromEntries(Array.from({ length: count }, (_, at) => [`n${at}`, 'x'])) } };
+      const fields = ownedOf(value, NO_FIELDS, NO_FIELDS);
+      return new StoredParts().hasFields(type, value, { fields, but: NO_FIELDS, apart: NO_FIELDS });
+    };
+    expect([make(8_190), make(8_191)]).toEqual([true, false]);
+  });
+
+  it('and known for the parts of which the type is known', () => {
+    beginOperation();
+    const map = Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`n${at}`, 'x']));
+    const value = { spec: { map } };
+    const fields = ownedOf(value, NO_FIELDS, NO_FIELDS) as { 'f:spec': { 'f:map': Json } };
+    const own = fields['f:spec']['f:map'];
+    const ask = (stored: StoredParts, but = NO_FIELDS): boolean =>
+      stored.hasFields(type, value, { fields, but, apart: NO_FIELDS });
+    const unknown = new StoredParts();
+    expect([ask(unknown), unknown.fields.get(map)]).toEqual([true, undefined]);
+    const stored = new StoredParts();
+    atOnce(checkType(type, value, false, { known: stored, notes: true }));
+    expect([ask(stored, setOf(['f:spec', 'f:map', 'f:other'])), stored.fields.get(map)]).toEqual([true, undefined]);
+    expect([ask(stored), stored.fields.get(map) === own]).toEqual([true, true]);
+    const other = { 'f:n0': {} };
+    const wrong = { 'f:spec': { 'f:map': other } };
+    expect(stored.hasFields(type, value, { fields: wrong, but: NO_FIELDS, apart: NO_FIELDS })).toBe(false);
+    stored.fields.set(map, other);
+    expect(stored.hasFields(type, value, { fields: wrong, but: NO_FIELDS, apart: NO_FIELDS })).toBe(true);
+  });
+});
+
+describe('a value like another one', () => {
+  const { likened } = new StoredParts();
+  const numbers = (count: number): Json => Object.fromEntries(Array.from({ length: count }, (_, at) => [`n${at}`, at]));
+
+  it.each<[unknown, unknown]>([
+    [{}, {}],
+    [[], []],
+    [{ a: [1, { b: null }] }, { a: [1, { b: null }] }],
+    [
+      [{}, []],
+      [{}, []],
+    ],
+  ])('is it: %j', (one, other) => {
+    expect(likened(one, other)).toBe(one);
+  });
+
+  it.each<[unknown, unknown]>([
+    [[1], [2]],
+    [[1], [1, 2]],
+    [[1, 2], [1]],
+    [[], {}],
+    [{}, []],
+    [{ 0: 1 }, [1]],
+    [[1], { 0: 1 }],
+    [{ length: 1, 0: 1 }, [1]],
+    [{ a: 1 }, { b: 1 }],
+    [{ a: 1 }, { a: 1, b: 2 }],
+    [{ a: 1, b: 2 }, { a: 1 }],
+    [
+      { a: 1, b: 2 },
+      { b: 2, a: 1 },
+    ],
+    [{ a: 1 }, { a: null }],
+    [{ a: {} }, { a: null }],
+    [null, {}],
+    [5, [1]],
+    [{ constructor: 1 }, {}],
+    [{}, JSON.parse('{"toString":1}')],
+  ])('is the other one itself, where nothing is: %j, %j', (one, other) => {
+    expect(likened(one, other)).toBe(other);
+  });
+
+  it('has its parts where these are the same', () => {
+    const one = { a: { x: 1 }, b: [{ y: 1 }, { z: 1 }], c: 1 };
+    const other = structuredClone({ ...one, b: [...one.b, { w: 1 }], c: 2 });
+    const made = likened(one, other) as typeof one;
+    expect(made).toEqual(other);
+    expect([made.a === one.a, made.b[0] === one.b[0], made.b[1] === one.b[1], made.b[2] === other.b[2]]).toEqual(
+      Array.from({ length: 4 }, () => true),
+    );
+  });
+
+  it('is told from so many values', () => {
+    for (const wrap of [(value: Json): unknown => [value], (value: Json): unknown => ({ a: [value] })]) {
+      const few = wrap(numbers(4_000));
+      expect(likened(few, structuredClone(few))).toBe(few);
+    }
+    const is = (one: unknown): boolean => likened(one, structuredClone(one)) === one;
+    expect([is([numbers(4_095)]), is([numbers(4_096)])]).toEqual([true, false]);
+    const empty = (count: number): object[] => Array.from({ length: count }, () => ({}));
+    expect([is(empty(8_191)), is(empty(8_192))]).toEqual([true, false]);
+  });
 });
