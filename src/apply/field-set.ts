@@ -381,19 +381,22 @@ export const keyName = (name: string): string => escaped(JSON.stringify(name), /
 const SPECIAL = /[<>&\u2028\u2029\b\f]/;
 const SPECIALS = /[<>&\u2028\u2029]|\\[bf\\]/g;
 
-/** JSON as Go writes it: members in order, exponents of two digits, and characters that are special in HTML escaped. */
-export function canonical(value: unknown): string {
+/**
+ * JSON as Go writes it: members in order, and characters that are special in HTML escaped. Only in elements, exponents have two
+ * digits.
+ */
+export function canonical(value: unknown, shown: (value: number) => string = shownNumber): string {
   if (typeof value === 'string') return SPECIAL.test(value) ? escaped(JSON.stringify(value)) : JSON.stringify(value);
-  if (typeof value === 'number') return shownNumber(value);
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (typeof value === 'number') return shown(value);
+  if (Array.isArray(value)) return `[${value.map((each) => canonical(each, shown)).join(',')}]`;
   if (!isRecord(value)) return JSON.stringify(value);
-  return `{${membersOf(value, canonical)}}`;
+  return `{${membersOf(value, canonical, shown)}}`;
 }
 
 /** Members in order. */
-function membersOf(value: Fields, shown: (name: string) => string): string {
+function membersOf(value: Fields, named: (name: string) => string, shown?: (value: number) => string): string {
   const names = Object.keys(value).sort(compareText);
-  return names.map((name) => `${shown(name)}:${canonical(value[name])}`).join(',');
+  return names.map((name) => `${named(name)}:${canonical(value[name], shown)}`).join(',');
 }
 
 const escaped = (json: string, specials: RegExp = SPECIALS): string =>

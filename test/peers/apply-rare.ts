@@ -409,6 +409,8 @@ export const RARE: readonly (readonly [string, Story])[] = [
       apply('m1', { mixed: [1e-7, 1e21, 1.5e-9, 'a'] }),
       apply('m2', { mixed: [1e-7, 0.5] }),
       apply('m1', {}),
+      update('m3', { float: 1 }, said('x')),
+      forced('kubectl', { float: 1e-7, map: { '<\\': '>' } }),
     ),
   ],
 ];
