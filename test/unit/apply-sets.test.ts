@@ -41,6 +41,7 @@ import {
 import { beginOperation, handledAs, kindOf, kindType, ListType, MapType, type Type } from '../../src/apply/types.ts';
 import { Recent } from '../../src/storage/shared.ts';
 import { atOnce, STRIDE, type Work } from '../../src/watch/fair-queue.ts';
+import { runs } from '../runs.ts';
 
 const read = (fields: unknown): FieldSet => atOnce(fromFields(fields)).set;
 const many = (count: number, from: number = 0): FieldSet =>
@@ -85,7 +86,7 @@ describe('sets of fields are as sets of paths', () => {
       if (!x.some(isAbove)) expect(below).toBe(a);
       if (told(atOnce(leavesOf(a))).length === x.length) expect(atOnce(leavesOf(a))).toBe(a);
     });
-    fc.assert(property, { numRuns: 400 });
+    fc.assert(property, { numRuns: runs(400) });
   });
 
   test('and paths come in order, those of a node before what is below them, as many as asked for', () => {
