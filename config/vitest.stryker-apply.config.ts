@@ -5,7 +5,11 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
-    include: ['test/unit/{apply,apiserver-apply}.test.ts', 'test/property/owned.property.test.ts', 'test/peers/apply.test.ts'],
+    include: [
+      'test/unit/{apply,apply-sets,apiserver-apply}.test.ts',
+      'test/property/owned.property.test.ts',
+      'test/peers/apply.test.ts',
+    ],
     isolate: false, // importing everything again for each file would take most of the time
     fileParallelism: false,
     setupFiles: ['./test/fixed-seed.ts'],

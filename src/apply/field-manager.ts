@@ -524,7 +524,7 @@ function withLastApplied(object: Json, config: Json): Json {
   const own = annotationsOf(config);
   const { [LAST_APPLIED]: _, ...others } = own ?? {};
   const said = own ? { ...config, metadata: { ...(config.metadata as Json), annotations: others } } : config;
-  const text = `${canonical(said)}\n`;
+  const text = `${canonical(said, String)}\n`;
   const next: Record<string, unknown> = { ...annotations };
   put(next, LAST_APPLIED, text);
   if (bytesOf(next) > MAX_ANNOTATION_BYTES) delete next[LAST_APPLIED];

@@ -356,13 +356,13 @@ const isTooLong = (element: string): boolean => element.length > MAX_ELEMENT_CHA
 
 /** An element in canonical form; undefined if its kind is unknown, as a future version may have others. */
 function parsedElement(key: string): string | undefined {
-  if (key.length < 2 || key[1] !== ':') throw invalid('fieldsV1', key, 'f:, k:, v: or i: and an element');
+  if (key[1] !== ':') throw invalid('fieldsV1', key, 'f:, k:, v: or i: and an element');
   const text = key.slice(2);
   try {
     if (key[0] === 'v') return valueElement(JSON.parse(text));
     if (key[0] === 'k') {
       const keys: unknown = JSON.parse(text);
-      if (keys === null || isRecord(keys)) return `k:${canonical(keys ?? {})}`;
+      if (keys === null || isRecord(keys)) return keyElement(membersOf(keys ?? {}, keyName));
       throw new SyntaxError('no object');
     }
   } catch {
@@ -377,21 +377,32 @@ export const fieldElement = (name: string): string => `f:${name}`;
 export const valueElement = (value: unknown): string => `v:${canonical(value)}`;
 /** The element of an item with these keys, as JSON, in the order of their names. */
 export const keyElement = (keys: string): string => `k:{${keys}}`;
+/** The name of a key in JSON: unlike those in values, it keeps what is special in HTML. */
+export const keyName = (name: string): string => escaped(JSON.stringify(name), /\\[bf\\]/g);
 
 const SPECIAL = /[<>&\u2028\u2029\b\f]/;
-const SPECIALS = /[<>&\u2028\u2029]|\\[bf]|\\\\/g;
+const SPECIALS = /[<>&\u2028\u2029]|\\[bf\\]/g;
 
-/** JSON as Go writes it: members in order, and characters that are special in HTML escaped. */
-export function canonical(value: unknown): string {
+/**
+ * JSON as Go writes it: members in order, and characters that are special in HTML escaped. Only in elements, exponents have two
+ * digits.
+ */
+export function canonical(value: unknown, shown: (value: number) => string = shownNumber): string {
   if (typeof value === 'string') return SPECIAL.test(value) ? escaped(JSON.stringify(value)) : JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (typeof value === 'number') return shown(value);
+  if (Array.isArray(value)) return `[${value.map((each) => canonical(each, shown)).join(',')}]`;
   if (!isRecord(value)) return JSON.stringify(value);
-  const names = Object.keys(value).sort(compareText);
-  return `{${names.map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join(',')}}`;
+  return `{${membersOf(value, canonical, shown)}}`;
 }
 
-const escaped = (json: string): string =>
-  json.replace(SPECIALS, (each) => {
+/** Members in order. */
+function membersOf(value: Fields, named: (name: string) => string, shown?: (value: number) => string): string {
+  const names = Object.keys(value).sort(compareText);
+  return names.map((name) => `${named(name)}:${canonical(value[name], shown)}`).join(',');
+}
+
+const escaped = (json: string, specials: RegExp = SPECIALS): string =>
+  json.replace(specials, (each) => {
     if (each === '\\\\') return each;
     if (each.length === 2) return each === '\\b' ? '\\u0008' : '\\u000c';
     return `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`;

@@ -6,7 +6,7 @@
  * from values: objects have fields, and lists are owned as a whole.
  */
 import { isRecord } from '../watch/errors.ts';
-import { canonical, compareText, fieldElement, keyElement, MAX_ELEMENT_CHARS, valueElement } from './field-set.ts';
+import { canonical, compareText, fieldElement, keyElement, keyName, MAX_ELEMENT_CHARS, valueElement } from './field-set.ts';
 
 /** An OpenAPI v3 schema, as in a CustomResourceDefinition. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -101,7 +101,7 @@ export class ListType {
     this.isAtomic = kind === 'atomic';
     this.#keys = keys;
     this.keys = [...keys].sort(compareText);
-    this.#prefixes = this.keys.map((key) => `${JSON.stringify(key)}:`);
+    this.#prefixes = this.keys.map((key) => `${keyName(key)}:`);
     const { items } = schema;
     this.#items = isRecord(items) ? () => typeOf(items, preserves) : () => UNTYPED;
   }

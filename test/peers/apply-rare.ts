@@ -457,4 +457,43 @@ export const RARE: readonly (readonly [string, Story])[] = [
       ]),
     ),
   ],
+  [
+    'keys with names of any characters, and values of any kind',
+    told(
+      {
+        v1: kindOf({
+          list: listOf(
+            { '<': text, '\b\u2028&': text, '\ud83d\ude00': text, '\uff21': text },
+            '<',
+            '\b\u2028&',
+            '\ud83d\ude00',
+            '\uff21',
+          ),
+        }),
+      },
+      ...[
+        { '<': 'a' },
+        { '\b\u2028&': '\b\u2028&' },
+        { '<': 'a', '\uff21': '>' },
+        { '\uff21': 'a', '\ud83d\ude00': 'b' },
+      ].flatMap((item) => [apply('m1', { list: [item] }), forced('m2', { list: [item, { ...item, '<': 'x' }] })]),
+      ...[
+        'k:{"<":1,"b\\\\f":"\\f"}',
+        'v:{"&":"<","a":[null,1e30]}',
+        'k:{"\\b\\u0001":{"\\f>":1}}',
+        'v:1e21',
+        'v:1e-7',
+        'v:[-1e-7,1e-10,1e-6]',
+        'i:-0',
+        'i:007',
+      ].map((element) =>
+        update('m1', { name: element }, owns({ 'f:spec': { 'f:list': { [element]: {} }, 'f:<': { 'f:\\': {} } } })),
+      ),
+      apply('m1', { mixed: [1e-7, 1e21, 1.5e-9, 'a'] }),
+      apply('m2', { mixed: [1e-7, 0.5] }),
+      apply('m1', {}),
+      update('m3', { float: 1 }, said('x')),
+      forced('kubectl', { float: 1e-7, map: { '<\\': '>' } }),
+    ),
+  ],
 ];
