@@ -301,7 +301,8 @@ const STATUSES: readonly Step[] = [
       ...[
         { phase: 'A', set: ['x', 'x'] },
         { phase: 'A', as: 'b' },
-        { phase: 'A', ruled: { a: 0 } },
+        // Of the empty one, a rule fails anyway, and upstream tells of two in any order.
+        ...(name === 'empty' ? [] : [{ phase: 'A', ruled: { a: 0 } }]),
         { phase: 'A', ruled: 'x' },
       ],
       { phase: 'A', count: 'x', ruled: { a: 0 } },
