@@ -33,7 +33,7 @@ export class Fold<E> {
   size: number = 0;
   #folded: number = 0;
   /** The entries up to each ERROR, and those after the last one. */
-  private readonly sections: Map<unknown, Entry<E>>[] = [new Map()];
+  private sections: Map<unknown, Entry<E>>[] = [new Map()];
   /**
    * Where `take` continues, so that it does not walk past everything that it took before. An iterator keeps the tables that a Map
    * has outgrown, with their contents, so anything that adds drops it.
@@ -70,6 +70,11 @@ export class Fold<E> {
       if (netCount(entry)) least = Math.min(least, existed ? place : again);
     }
     return least < Infinity ? least : undefined;
+  }
+
+  /** The place among all events of the first unseen change. Unlike {@link place}, it never depends on what came after. */
+  get first(): number | undefined {
+    return this.entries().next().value?.place;
   }
 
   /** Adds an event under its {@link foldKey}. */
@@ -119,13 +124,13 @@ export class Fold<E> {
   /** Removes all entries. Returns the number of events they represented. */
   clear(): number {
     const { count } = this;
-    this.sections.splice(0, this.sections.length, new Map());
+    this.sections = [new Map()];
     this.#rest = undefined;
     this.count = this.live = this.size = 0;
     return count;
   }
 
-  private *entries(): Generator<Entry<E>, void> {
+  private *entries(): Generator<Entry<E>, undefined> {
     for (const section of this.sections) yield* section.values();
   }
 

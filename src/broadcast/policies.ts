@@ -254,7 +254,9 @@ function foldOf<E>(queue: PolicyQueue<E>): Fold<E> {
 function cut<E>(queue: PolicyQueue<E>): void {
   const fold = foldOf(queue);
   queue.ownState.cut = true;
-  queue.resumeAt(fold.place ?? queue.ownState.place);
+  // Not `fold.place`: when a laggard is cut, its fold may hold more than what it was cut for, and that may cancel out. It is not
+  // empty: folds forget only where no watch tells its place.
+  queue.resumeAt(fold.first as number);
   queue.lose(fold.clear());
 }
 

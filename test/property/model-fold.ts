@@ -10,7 +10,9 @@ interface Entry<E> {
   readonly existed: boolean;
   readonly last: E;
   readonly count: number;
-  /** The place among all events of the first of them that counts. */
+  /** The place among all events of the first of them. */
+  readonly first: number;
+  /** The same, of the first that counts. */
   readonly place: number;
 }
 
@@ -34,6 +36,11 @@ export class ModelFold<E extends Change> {
     return [...this.entries.values()].filter((entry) => outcome(entry) !== undefined).length;
   }
 
+  /** The place of the first unread change, whatever came of it. */
+  get first(): number | undefined {
+    return this.entries.values().next().value?.first;
+  }
+
   /** The place of the first change that will result in an event. */
   get place(): number | undefined {
     const places = [...this.entries.values()].filter((entry) => outcome(entry) !== undefined).map(({ place }) => place);
@@ -45,10 +52,10 @@ export class ModelFold<E extends Change> {
     const name = `${this.errors} ${isError ? '' : event.object.metadata.name}`;
     if (isError) this.errors++;
     const known = this.entries.get(name);
-    const { existed, count } = known ?? { existed: event.type !== 'ADDED', count: 0 };
+    const { existed, count, first } = known ?? { existed: event.type !== 'ADDED', count: 0, first: at };
     // Changes that have come to nothing need not come again.
     const place = known && outcome(known) ? known.place : at;
-    this.entries.set(name, { existed, last: event, count: count + 1, place });
+    this.entries.set(name, { existed, last: event, count: count + 1, first, place });
   }
 
   /** Removes the first object. Returns the number of its changes, and the resulting event, if any. */

@@ -225,7 +225,7 @@ export class ModelWatch {
     this.fold.add(event, place);
     if (this.fold.size <= this.capacity) return;
     this.cut = true;
-    this.resumeAt ??= this.fold.place ?? place;
+    this.resumeAt ??= this.fold.first ?? place;
     this.dropped += this.fold.changes;
     this.missed += this.fold.changes;
     this.fold.clear();

@@ -105,6 +105,21 @@ describe('a position', () => {
     expect([looked?.position, left?.position]).toEqual([20, 20]);
   });
 
+  test('of a coalesce watch that was cut is the first change that it did not deliver, also of what came to nothing later', () => {
+    const broadcaster = new Broadcaster<TestEvent>({ replay: 100, capacity: 0, incoming: 0 });
+    broadcaster.watch({ overflow: 'coalesce', capacity: 5 });
+    const [looked, left] = [0, 1].map(() => broadcaster.watch({ overflow: 'coalesce', capacity: 0, after: 0 }));
+    for (let at = 0; at < 16; at++) {
+      broadcaster.tryPublish(event(at, at === 0 ? 'ADDED' : 'DELETED', `k${at % 4}`));
+      expect(looked?.position).toBe(0);
+    }
+    expect([looked, left].map((watch) => [watch?.stopped, watch?.position])).toEqual([
+      [true, 0],
+      [true, 0],
+    ]);
+    expect(ids(readAll(broadcaster.watch({ overflow: 'coalesce', after: 0 })))).toEqual([13, 14, 15]);
+  });
+
   test('of a coalesce watch whose keyOf throws for a laggard ends before that event', () => {
     const broadcaster = new Broadcaster<TestEvent>({
       replay: 1_000,
