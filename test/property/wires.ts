@@ -24,7 +24,7 @@ export interface Wire {
 /** A server for one hub. */
 export interface Endpoint {
   readonly fetch: (request: Request) => Response | Promise<Response>;
-  readonly serve: (sink: Sink, search: string) => ReturnType<ReturnType<typeof createConnectionHandler>>;
+  readonly serve: (sink: Sink, search: string, signal: AbortSignal) => ReturnType<ReturnType<typeof createConnectionHandler>>;
 }
 
 /** `hooks`: who is admitted, and to what. */
@@ -33,7 +33,7 @@ export function toEndpoint(hub: Hub, clock: Clock, hooks: object = {}): Endpoint
   const serve = createConnectionHandler(hub, { ...limits, transport: 'websocket' });
   return {
     fetch: createFetchHandler(hub, { ...limits, maxBufferedBytes: 1 }),
-    serve: (sink, search) => serve(sink, { request: undefined, search }),
+    serve: (sink, search, signal) => serve(sink, { request: undefined, search, signal }),
   };
 }
 
@@ -95,7 +95,7 @@ export class Wires {
 
   private async open(wire: SocketWire, url: URL): Promise<void> {
     if (wire.over) return;
-    const refusal = await this.endpoint().serve(wire, url.search.slice(1));
+    const refusal = await this.endpoint().serve(wire, url.search.slice(1), wire.gone.signal);
     if (refusal === undefined) return;
     const { code } = refusal;
     if (code === 503) wire.close(1006, '');
@@ -236,6 +236,8 @@ class SocketWire implements Wire, Sink {
   private readonly socket: HubSocket;
   private readonly tamper: Tamper | undefined;
   private readonly inbox: Uint8Array[] = [];
+  /** A client may leave before it is served. */
+  readonly gone: AbortController = new AbortController();
   private session: Served | undefined = undefined;
   private stalled: boolean = false;
   private left: number = Number.POSITIVE_INFINITY;
@@ -308,6 +310,7 @@ class SocketWire implements Wire, Sink {
 
   leave(): void {
     this.over = true;
+    this.gone.abort();
     this.session?.gone();
   }
 
