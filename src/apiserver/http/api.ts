@@ -41,7 +41,7 @@ import { Deadline, Deadlines } from './deadline.ts';
 import { compressed } from './gzip.ts';
 import { type Place, Quotas } from './quotas.ts';
 import { CHUNK_BYTES, PiecesSource } from './sources.ts';
-import { perform } from './verbs-over-http.ts';
+import { namedBy, perform } from './verbs-over-http.ts';
 import { type Answer, refusal, type Slot, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
 
 /** What is needed to answer requests. */
@@ -308,9 +308,12 @@ export class Api {
       progress.deprecation = info.warning;
       hasBegun = WRITES[progress.verb as Verb];
       const context = contextOf(info);
+      const { row, kind } = namedBy(path, progress.verb as Verb, info);
       const task = {
         request,
         path,
+        row,
+        kind,
         query,
         context: context.admission ? forClient(context, { user: identity, query, warnings: progress.warnings }) : context,
         verb: progress.verb as Verb,

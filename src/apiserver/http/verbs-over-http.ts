@@ -244,14 +244,22 @@ function errorWatch(error: unknown): Watch<StorageEvent<KubernetesObject>> {
   return fromAsyncIterable(events());
 }
 
-/** A request, and what its path names: an object, or a subresource, which may have a kind of its own. */
-interface Task extends Admitted {
+/** What a path names: an object, or a subresource, which may have a kind of its own. */
+interface Named {
   readonly row: Subresource;
   readonly kind: SeenKind;
 }
 
+/** The object or subresource that a request names. Throws 404 if there is no such subresource, and 405 if it does not have the verb. */
+export function namedBy(path: ResourcePath, verb: Verb, info: ResourceInfo): Named {
+  const row = rowOf(info, path.subresource);
+  if (row === undefined) throw shapeOf(info) ? noSuchPath() : notFound(info, path.name as string);
+  if (!row.verbs.includes(verb)) throw methodNotAllowed(shapeOf(info) ? undefined : info);
+  return { row, kind: row.kind ?? info };
+}
+
 /** An admitted request for a resource. */
-interface Admitted {
+interface Task extends Named {
   readonly request: WireRequest;
   readonly path: ResourcePath;
   readonly verb: Verb;
@@ -280,18 +288,13 @@ function presentationOf(task: Task, subject: Subject): Presentation {
 }
 
 /** Does what a request asks for. Rejects with the refusal. */
-export async function perform(admitted: Admitted): Promise<Answer> {
-  const { verb, signal, path } = admitted;
-  const { info } = admitted.context;
+export async function perform(task: Task): Promise<Answer> {
+  const { verb, signal } = task;
   const turn = paceOf(signal).turn();
   if (turn) {
     await turn;
     signal.throwIfAborted();
   }
-  const row = rowOf(info, path.subresource);
-  if (row === undefined) throw shapeOf(info) ? noSuchPath() : notFound(info, path.name as string);
-  if (!row.verbs.includes(verb)) throw methodNotAllowed(shapeOf(info) ? undefined : info);
-  const task: Task = { ...admitted, row, kind: row.kind ?? info };
   if (verb === 'watch') return watch(task);
   if (verb === 'list') return list(task);
   return OTHERS[verb](task, presentationOf(task, 'object'));

@@ -83,9 +83,8 @@ interface Written {
   /** The same in the form in which it is stored. */
   readonly object: Mutable;
   readonly row: Subresource;
-  readonly writer?: Writer | undefined;
-  /** Whether `sent` is the result of an apply, and so has its managers already. */
-  readonly applied?: boolean | undefined;
+  /** `applied`: `sent` is the result of an apply, and so has its managers already. */
+  readonly terms: { readonly writer?: Writer | undefined; readonly applied?: boolean | undefined };
 }
 
 const entriesOf = (object: unknown): Entries | undefined | null =>
@@ -93,8 +92,9 @@ const entriesOf = (object: unknown): Entries | undefined | null =>
 
 /** The managed fields of an object after a write; undefined if there are none. */
 export function* managedFieldsAfter(context: ResourceContext, written: Written): Work<Entries | undefined> {
-  const { live, object, row, writer } = written;
-  if (written.applied) return objectEntries(context, live, { entries: entriesOf(written.sent) ?? [], row });
+  const { live, object, row, terms } = written;
+  const { writer } = terms;
+  if (terms.applied) return objectEntries(context, live, { entries: entriesOf(written.sent) ?? [], row });
   const own = entriesOf(live);
   const asked = row.name === '' ? askedOf(context, written.sent) : undefined;
   const begins = live === undefined && (context.tracksAll === true || Boolean(writer?.fieldManager));

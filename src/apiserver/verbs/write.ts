@@ -106,7 +106,7 @@ const countsGenerations = ({ group }: ResourceInfo): boolean => !['', 'coordinat
 function* prepareCreate(
   context: ResourceContext,
   object: Mutable,
-  { sent, ...terms }: CreateTerms & { sent: unknown },
+  { sent, terms }: { readonly sent: unknown; readonly terms: CreateTerms },
 ): Work<Soon<Mutable>> {
   const { info } = context;
   const { metadata } = object;
@@ -127,7 +127,7 @@ function* prepareCreate(
     deletionGracePeriodSeconds: undefined,
   });
   const ready = context.prepared?.(created) ?? withMembers(created, NOTHING, info.apart);
-  const managedFields = yield* managedFieldsAfter(context, { ...terms, live: undefined, sent, object: ready, row: info.main });
+  const managedFields = yield* managedFieldsAfter(context, { terms, live: undefined, sent, object: ready, row: info.main });
   const stored = managedFields === ready.metadata.managedFields ? ready : withMeta(ready, { managedFields });
   const checked = yield* check(context, stored, {
     ...{ causes: nameCauses(info, stored.metadata), old: undefined, part: '', warn: terms.writer?.warn },
@@ -192,7 +192,7 @@ function decide(causes: readonly FieldCause[], info: ResourceInfo, { metadata }:
 function* prepareUpdate(
   context: ResourceContext,
   sent: unknown,
-  { current, isPatch, ...terms }: UpdateTerms & { readonly current: KubernetesObject; readonly isPatch: boolean },
+  { terms, current, isPatch }: Updating,
 ): Work<Mutable | Promise<Mutable>> {
   const { info } = context;
   const { place, row } = terms;
@@ -212,9 +212,9 @@ function* prepareUpdate(
   // Upstream: `customResourceStrategy`.
   const { apart } = info;
   const isSame = yield* comparing(merged, old, apart.length === 0 ? META : ['metadata', ...apart]);
-  const managedFields = yield* managedFieldsAfter(context, { ...terms, live: old, sent, object });
+  const managedFields = yield* managedFieldsAfter(context, { terms, live: old, sent, object, row });
   const known = (yield* sameButTimes(managedFields, old.metadata.managedFields)) ? old.metadata.managedFields : managedFields;
-  const same = withMeta(merged, { ...serverMembers(info, old, isSame), managedFields: known });
+  const same = withMeta(merged, serverMembers(info, old, { isSame, managedFields: known }));
   const next = known === managedFields ? same : withMeta(same, { managedFields });
   const causes = [...baseCauses(info, merged.metadata), ...updateCauses(merged.metadata, old.metadata, next.metadata)];
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];
@@ -261,11 +261,20 @@ function modified(info: ResourceInfo, name: string, version: string): Error {
 }
 
 /** The members of metadata that only the server writes. */
-function serverMembers(info: ResourceInfo, old: Mutable, isSame: boolean): Json {
+function serverMembers(
+  info: ResourceInfo,
+  old: Mutable,
+  { isSame, managedFields }: { readonly isSame: boolean; readonly managedFields: unknown },
+): Json {
   const { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation, resourceVersion } = old.metadata;
   const grown = (generation ?? 0) + (isSame ? 0 : 1);
   return {
-    ...{ uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, resourceVersion },
+    uid,
+    creationTimestamp,
+    deletionTimestamp,
+    deletionGracePeriodSeconds,
+    resourceVersion,
+    managedFields,
     generation: countsGenerations(info) ? grown : generation,
   };
 }
@@ -288,7 +297,8 @@ interface WriteTerms {
 function* received(
   context: ResourceContext,
   given: unknown,
-  { namespace, writer, isTyped, applied }: Pick<CreateTerms, 'namespace' | 'writer' | 'applied'> & { readonly isTyped: boolean },
+  { namespace, writer, applied }: Pick<CreateTerms, 'namespace' | 'writer' | 'applied'>,
+  isTyped: boolean,
 ): Work<Mutable> {
   const { info } = context;
   const object = normalized(info, isTyped ? given : yield* typed(info, given));
@@ -302,18 +312,17 @@ const MAX_NAME_ATTEMPTS = 8;
 /** Options of {@link createObject}. */
 interface CreateTerms extends WriteTerms {
   readonly namespace: string | undefined;
+  /** Who sends a review. Default: the server itself. */
+  readonly asker?: (() => Asker) | undefined;
 }
 
 /** Creates an object. */
-export async function createObject(
-  context: ResourceContext,
-  sent: unknown,
-  { asker = () => TRUSTED, ...terms }: CreateTerms & { readonly asker?: () => Asker },
-): Promise<KubernetesObject> {
+export async function createObject(context: ResourceContext, sent: unknown, terms: CreateTerms): Promise<KubernetesObject> {
   const { info } = context;
   const { namespace, dryRun, signal } = terms;
-  const readable = await inPieces(received(context, sent, { ...terms, isTyped: false }), { signal });
-  if (isReview(info.group, info.plural)) return reviewed(info, readable, { asker: asker(), now: timestamp(context.now()) });
+  const readable = await inPieces(received(context, sent, terms, false), { signal });
+  if (isReview(info.group, info.plural))
+    return reviewed(info, readable, { asker: terms.asker?.() ?? TRUSTED, now: timestamp(context.now()) });
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
     // Causes are reported only if the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.
@@ -324,9 +333,9 @@ export async function createObject(
     if (before) await before;
     const { admission } = context;
     const about = { operation: 'CREATE', place: { namespace, name: asked }, oldObject: undefined, dryRun, signal } as const;
-    const admitted = admission && received(context, await admission.mutate(readable, about), { ...terms, isTyped: true });
+    const admitted = admission && received(context, await admission.mutate(readable, about), terms, true);
     const given = admitted ? await inPieces(admitted, { signal }) : readable;
-    const object = await inPieces(prepareCreate(context, given, { ...terms, sent }), { signal });
+    const object = await inPieces(prepareCreate(context, given, { sent, terms }), { signal });
     const between = pace?.pause();
     if (between) await between;
     const { name = '' } = object.metadata;
@@ -385,6 +394,14 @@ export interface UpdateTerms extends WriteTerms {
   readonly make: (current: KubernetesObject) => unknown;
 }
 
+/** What an update changes. Not a copy of its terms with more members: that takes as long as the update itself. */
+interface Updating {
+  readonly terms: UpdateTerms;
+  readonly current: KubernetesObject;
+  /** Whether a patch made it, which has read it as one of its kind. */
+  readonly isPatch: boolean;
+}
+
 type Change = (current: KubernetesObject) => Soon<KubernetesObject>;
 
 /** Objects from JSON have no functions. */
@@ -407,8 +424,8 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
     // Unchanged parts become the same values as before, which everything after this recognises immediately.
     const sent = isOurs(context) ? likened(current, whole) : whole;
     const next = context.admission
-      ? admittedUpdate(context, sent, { ...terms, current, isPatch })
-      : yield* prepareUpdate(context, sent, { ...terms, current, isPatch });
+      ? admittedUpdate(context, sent, { terms, current, isPatch })
+      : yield* prepareUpdate(context, sent, { terms, current, isPatch });
     if (!isPromise(next)) return yield* toStored(context, next, current);
     return next.then((late) => inPieces(toStored(context, late, current), { signal }));
   };
@@ -437,17 +454,14 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
 const isOurs = ({ admission, info }: ResourceContext): boolean => !admission && !info.validate && !info.convert;
 
 /** The object that an update makes, if the program's hooks admit it. */
-async function admittedUpdate(
-  context: ResourceContext,
-  sent: unknown,
-  terms: UpdateTerms & { readonly current: KubernetesObject; readonly isPatch: boolean },
-): Promise<KubernetesObject> {
+async function admittedUpdate(context: ResourceContext, sent: unknown, updating: Updating): Promise<KubernetesObject> {
   const { info, admission } = context;
-  const { current, place, row, dryRun, signal } = terms;
+  const { terms, current } = updating;
+  const { place, row, dryRun, signal } = terms;
   const oldObject = row.view(presented(info, current));
   const about = { operation: 'UPDATE', subresource: row.name, place, oldObject, dryRun, signal } as const;
   const object = await admission?.mutate(normalized(row.kind ?? info, sent), about);
-  const next = await inPieces(prepareUpdate(context, object, terms), { signal });
+  const next = await inPieces(prepareUpdate(context, object, updating), { signal });
   await admission?.validate(row.view(next === current ? presented(info, next) : next), about);
   return next;
 }
