@@ -8,8 +8,8 @@
  * and the name of a field, `k:` and the keys of a list item, `v:` and an item of a set, `i:` and an index.
  *
  * Invariants
- * - Sets are immutable; the results of operations share what is the same. A result that equals the first operand is that operand,
- *   so that "nothing has changed" is one comparison.
+ * - Sets are immutable; the results of operations share what is the same. A union or difference that equals its first operand is
+ *   that operand, so that "nothing has changed" is one comparison.
  * - No node except the root is empty: each is a member or has children.
  * - All operations take time proportional to the nodes that both operands share, and run in pieces.
  */
