@@ -1,4 +1,4 @@
-import { whenAborted } from '../watch/abort.ts';
+import { deciding, whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, checkText, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { type ErrorEvent, type MissingError, toExpired, type WatchEvent } from '../watch/event.ts';
@@ -303,7 +303,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
     const own: CursorOptions<E> = {
       capacity: wholeNumber('capacity', options.capacity ?? this.#capacity),
       policy: POLICIES[toOverflow(options.overflow ?? this.#overflow)],
-      filter: callable('filter', filter),
+      filter: deciding('filter', filter),
       onGap: callable('onGap', onGap),
       name: name === undefined ? name : checkText('name', name),
     };

@@ -1,3 +1,4 @@
+import { deciding, notLater } from '../watch/abort.ts';
 import { callable, checkOptions, invalid, requireMethod } from '../watch/errors.ts';
 import type { ObjectOf, WatchEvent } from '../watch/event.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
@@ -16,7 +17,7 @@ class FilterWatch<E, F> extends PullWatch<F> {
         for (;;) {
           const { done, value } = await watch.next();
           if (done) return { done, value };
-          const kept = fn(value);
+          const kept = notLater('fn', fn(value), 'an event or undefined');
           if (kept !== undefined) return { done: false, value: kept };
         }
       },
@@ -24,7 +25,7 @@ class FilterWatch<E, F> extends PullWatch<F> {
         for (;;) {
           const event = watch.tryNext();
           if (event === undefined) return undefined;
-          const kept = fn(event);
+          const kept = notLater('fn', fn(event), 'an event or undefined');
           if (kept !== undefined) return kept;
         }
       },
@@ -148,7 +149,7 @@ export function filterTransitions<E extends WatchEvent>(
   options: TransitionOptions<E> = {},
 ): Watch<E> {
   const { previousOf, keyOf = objectKey } = checkOptions(options, ['previousOf', 'keyOf']);
-  if (typeof predicate !== 'function') throw invalid('predicate', predicate, 'a function');
+  const fits = deciding('predicate', predicate ?? null) as typeof predicate;
   callable('previousOf', previousOf);
   callable('keyOf', keyOf);
   const within = new Map<unknown, ObjectOf<E>>();
@@ -161,13 +162,13 @@ export function filterTransitions<E extends WatchEvent>(
     let last: ObjectOf<E> | undefined;
     if (previousOf) {
       last = previousOf(event) ?? (deleted ? object : undefined);
-      before = last !== undefined && predicate(last);
+      before = last !== undefined && fits(last);
     } else {
       key = keyOf(event);
       last = within.get(key);
       before = within.has(key);
     }
-    if (!deleted && predicate(object)) {
+    if (!deleted && fits(object)) {
       if (!previousOf) within.set(key, object);
       return retyped(event, before ? 'MODIFIED' : 'ADDED', object);
     }

@@ -1,5 +1,5 @@
 import { filter } from '../broadcast/filter.ts';
-import { whenAborted } from '../watch/abort.ts';
+import { verdictOf, whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { type BookmarkEvent, isInitialEventsEnd, type ObjectEvent, type WatchEvent } from '../watch/event.ts';
@@ -84,9 +84,9 @@ export async function until(
     leave = whenAborted(signal, (reason) => end(() => reason));
     if (timeoutMs > 0) cancel = clock.schedule(timeoutMs, () => end(inVain));
     for (const condition of conditions as readonly UntilCondition<WatchEvent>[]) {
-      if (last !== undefined && !why && condition(last)) continue;
+      if (last !== undefined && !why && verdictOf('condition', condition(last))) continue;
       do last = await next();
-      while (!condition(last));
+      while (!verdictOf('condition', condition(last)));
     }
     return last;
   } finally {
@@ -136,7 +136,7 @@ export async function untilWithSync<T>(
   try {
     if (precondition) {
       await until(informer.watch(), [isInitialEventsEnd], limits);
-      if (precondition(informer.store)) return undefined;
+      if (verdictOf('precondition', precondition(informer.store))) return undefined;
     }
     const changes = filter(informer.watch(), (event) => (event.type === 'BOOKMARK' ? undefined : event));
     const rest = timeoutMs > 0 ? Math.max(1, Math.ceil(timeoutMs - (clock.now() - start))) : timeoutMs;

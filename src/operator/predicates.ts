@@ -12,8 +12,7 @@
  * controller did not see it.
  */
 import { metadataOf } from '../cache/object.ts';
-import { isPromise } from '../watch/abort.ts';
-import { invalid } from '../watch/errors.ts';
+import { verdictOf } from '../watch/abort.ts';
 import { equals } from './equals.ts';
 import type { ChangeType, When } from './operator-options.ts';
 
@@ -52,16 +51,9 @@ export function isDeleting(object: object | undefined): boolean {
   return (metadataOf(object).deletionTimestamp ?? null) !== null;
 }
 
-/**
- * The result of a `when`.
- *
- * @throws {WatchError} INVALID_ARGUMENT for a promise, which would always mean yes.
- */
+/** The result of a `when`, which cannot be async. */
 export function answerOf<T extends object>(when: When<T>, ...change: Parameters<When<T>>): boolean {
-  const answer = when(...change);
-  if (!isPromise<boolean>(answer)) return answer;
-  answer.then(undefined, () => {}); // nobody waits for it
-  throw invalid('when', answer, 'it to return a boolean: it cannot be async');
+  return verdictOf('when', when(...change));
 }
 
 /** All of them say yes. Upstream: `predicate.And`. */

@@ -1,4 +1,4 @@
-import { checkText, invalid } from './errors.ts';
+import { callable, checkText, invalid } from './errors.ts';
 
 /** The callbacks that wait for one signal, in the order in which they were added. */
 class Callbacks extends Set<(reason: unknown) => void> {
@@ -68,11 +68,21 @@ export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T>
   return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
 }
 
-/** Returns what `name` has decided. Throws for a promise, which is truthy: an async filter would let its client see everything. */
+/** Returns what `name` has decided. Throws for a promise, which is truthy: an async filter would let everything through. */
 export function verdictOf(name: string, said: unknown): boolean {
-  if (!isPromise(said)) return Boolean(said);
+  return Boolean(notLater(name, said, 'a boolean'));
+}
+
+/** Returns what `name` has returned. Throws for a promise. */
+export function notLater<T>(name: string, said: T, expected: string): T {
+  if (!isPromise(said)) return said;
   ignoreRejection(said);
-  throw invalid(name, said, 'a boolean, not a promise');
+  throw invalid(name, said, `${expected}, not a promise`);
+}
+
+/** A function that an option gives, which decides at once; see {@link verdictOf}. Throws INVALID_ARGUMENT for anything else. */
+export function deciding<T>(name: string, decide: ((one: T) => boolean) | undefined): ((one: T) => boolean) | undefined {
+  return callable(name, decide) && ((one) => verdictOf(name, decide?.(one)));
 }
 
 /** Returns the text that `name` has given. Throws for anything else, such as a promise. */

@@ -509,6 +509,10 @@ describe('toCollection', () => {
     await settle();
     expect(wrong.getSnapshot().items).toHaveLength(2);
     expect(wrong.getSnapshot()).not.toHaveProperty('error');
+    const late = things.view({ selector: (async () => false) as unknown as () => boolean });
+    const { leave: leaveLate } = seen(late);
+    expect(late.getSnapshot().error).toMatchObject({ message: expect.stringContaining('selector: expected a boolean') });
+    leaveLate();
     network.link.send(live(4, { name: 'c' }));
     await settle();
     expect(wrong.getSnapshot().error).toMatchObject({ message: expect.stringContaining('neither metadata.name nor id') });

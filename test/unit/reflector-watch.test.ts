@@ -504,6 +504,16 @@ describe('resync', () => {
     expect(await rig.stop()).toEqual(CLEAN);
   });
 
+  test('does not take the promise of an async shouldResync for a yes', async () => {
+    const shouldResync = (async () => false) as unknown as () => boolean;
+    const rig = new Rig({ resyncMs: 10, shouldResync });
+    await rig.start();
+    await rig.pass(10);
+    expect(rig.failures).toMatchObject([{ kind: 'store', error: { code: 'INVALID_ARGUMENT' } }]);
+    expect(rig.store.notes.filter((note) => note === 'resync')).toEqual([]);
+    expect(await rig.stop()).toEqual(CLEAN);
+  });
+
   const failing = async (who: 'resync' | 'shouldResync'): Promise<void> => {
     let asked = 0;
     const rig = new Rig({

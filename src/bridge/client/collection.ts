@@ -11,6 +11,7 @@
  * - An unchanged object keeps its identity, even across a new snapshot, and so does the array of items if no item changed.
  * - The order is total: objects that `sort` finds equal are ordered by key. So equal states look the same.
  */
+import { deciding } from '../../watch/abort.ts';
 import { callable, checkOptions, invalid, isPlain, isRecord, wholeNumber } from '../../watch/errors.ts';
 import type { ChangeType, WatchEvent } from '../../watch/event.ts';
 import { identityOf, type SharedOptions, type Source, type Watchable } from './feed.ts';
@@ -85,15 +86,15 @@ export function toCollection<T>(source: CollectionSource<T>, options: Collection
 
 function toView<T>(handle: Handle<WatchEvent, ObjectFold<T>>, options: ViewOptions<T>): Collection<T> {
   const { selector, sort, limit } = checkOptions(options, VIEW_NAMES);
-  callable('selector', selector);
   callable('sort', sort);
   if (limit !== undefined) wholeNumber('limit', limit);
+  const own = { selector: deciding('selector', selector), sort, limit };
   const { connection, key } = handle;
   const nothing: Items<T> = { items: [], total: 0, get: () => undefined, ready: false };
   let view: CollectionView<T> | undefined;
   const read = (fold: ObjectFold<T> | undefined): Items<T> => {
     if (!fold) return nothing;
-    if (view?.fold !== fold) view = new CollectionView(fold, options, nothing);
+    if (view?.fold !== fold) view = new CollectionView(fold, own, nothing);
     return view.read();
   };
   return { ...handle.store(read), connection, key, view: (more) => toView(handle, more) };

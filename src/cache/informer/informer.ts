@@ -1,5 +1,5 @@
 import { filter } from '../../broadcast/filter.ts';
-import { Latch, untilAborted, whenAborted } from '../../watch/abort.ts';
+import { deciding, Latch, untilAborted, whenAborted } from '../../watch/abort.ts';
 import { type Clock, listed, systemClock, within } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, oneOf, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
@@ -263,8 +263,9 @@ export class Informer<T, Name extends string = string> {
    * @throws {WatchError} CLOSED once it has stopped; INVALID_ARGUMENT for an invalid option; INVALID_SELECTOR; the reason of `signal`.
    */
   watch(options: InformerWatchOptions<T> = {}): Watch<ObjectEvent<T>> {
-    const { labelSelector, filter: own, overflow, signal, onGap, capacity } = checkOptions(options, WATCH_OPTIONS);
+    const { labelSelector, overflow, signal, onGap, capacity } = checkOptions(options, WATCH_OPTIONS);
     checkQueue(options);
+    const own = deciding('filter', options.filter);
     const selects = labelFilter(labelSelector);
     const matches = own && selects ? (object: T) => selects(object) && own(object) : (selects ?? own);
     const watch = this.#live.join({ overflow, capacity, signal, onGap, matches });

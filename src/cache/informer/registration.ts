@@ -15,7 +15,7 @@
  * - An error of a handler is reported, and ends nothing. A handler that was cut is also reported.
  */
 import type { BroadcastWatch } from '../../broadcast/broadcast-watch.ts';
-import { isPromise, Latch } from '../../watch/abort.ts';
+import { deciding, isPromise, Latch } from '../../watch/abort.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { isInitialEventsEnd } from '../../watch/event.ts';
 import type { HeapNode } from '../../watch/timetable.ts';
@@ -54,7 +54,8 @@ export class Registration<T> implements HandlerRegistration, HeapNode {
   #pending: StateChange<T> | undefined;
 
   constructor(handler: Handler<T>, options: HandlerOptions<T> & { periodMs: number }, host: RegistrationHost<T>) {
-    const { periodMs, filter: matches, overflow, capacity, onGap } = options;
+    const { periodMs, overflow, capacity, onGap } = options;
+    const matches = deciding('filter', options.filter);
     this.periodMs = periodMs;
     this.#handler = handler;
     this.#host = host;

@@ -12,7 +12,7 @@
  * - Each watch is read by one reader, and ended once. An abort leaves nothing pending.
  * - No call of the store, `onError` or `onStateChange` follows the end of `run`.
  */
-import { Latch, whenAborted } from '../../watch/abort.ts';
+import { Latch, verdictOf, whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
@@ -272,7 +272,7 @@ export class Reflector<T> {
       attempt.after(this.#resyncDueMs - clock.now(), () => {
         this.#resyncDueMs = clock.now() + resyncMs;
         try {
-          if (shouldResync()) this.#store.resync?.();
+          if (verdictOf('shouldResync', shouldResync())) this.#store.resync?.();
         } catch (error) {
           attempt.interrupt(this.#storeFailed(error));
         }

@@ -13,7 +13,7 @@
 
 import { readConditions } from '../../selectors/label-parser.ts';
 import type { LabelSelector } from '../../selectors/label-selector.ts';
-import { isPromise } from '../../watch/abort.ts';
+import { isPromise, verdictOf } from '../../watch/abort.ts';
 import { callable, checkOptions, checkText, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { type KubernetesObject, keyOf, metadataOf, namespaceOf, versionOf } from '../object.ts';
@@ -134,7 +134,7 @@ export class Store<T> implements ReflectorStore<T> {
     const selects = labelFilter(labelSelector);
     const found = namespace === undefined ? [...this.#objects.values()] : this.inNamespace(namespace);
     const selected = selects ? found.filter(selects) : found;
-    return filter === undefined ? selected : selected.filter((object) => filter(object));
+    return filter === undefined ? selected : selected.filter((object) => verdictOf('filter', filter(object)));
   }
 
   /** Stores an object, whether or not there is one with its key. */
