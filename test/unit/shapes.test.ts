@@ -28,6 +28,8 @@ const SCALARS: Readonly<Record<Exclude<Field['type'], Shape>, fc.Arbitrary<unkno
   time: fc.date(year).map((date) => date.toISOString().replace(/\.\d+Z/, 'Z')),
   microTime: fc.date(year).map((date) => date.toISOString().replace('Z', '123Z')),
   json: fc.dictionary(text, fc.constant({})),
+  intOrString: fc.oneof(text, fc.integer()),
+  quantity: fc.tuple(fc.integer(), fc.constantFrom('', 'm', 'Ki', 'G', 'e3')).map((parts) => parts.join('')),
 };
 
 /** Objects of a shape. An empty list of managers is kept, as it resets them, and protobuf has none. */
@@ -149,7 +151,7 @@ describe('shapes', () => {
 });
 
 function readShape(of: Shape, object: object): ReturnType<typeof typing> {
-  return typing('Some', of, object);
+  return typing(['Some', 'v1'], of, object);
 }
 
 it('a time is a day, an hour, a minute and a second that exist, however it is written', () => {
