@@ -17,7 +17,7 @@ export const KUBECTL = { name: 'kubectl', requires: 'k8s.io/kubectl', variable: 
 /** Clients of the same release: see its main.go. */
 export const CLIENT_GO = {
   name: 'client-go',
-  more: ['kinds.go', 'record.go'],
+  more: ['kinds.go', 'record.go', 'typed.go'],
   requires: 'k8s.io/client-go',
   variable: 'WATCHMUX_CLIENT_GO',
 };

@@ -1,5 +1,6 @@
 // Kubernetes' own kinds beside the Go types that they have upstream: the table of their fields, random objects in JSON and in protobuf,
-// both ways, and how quantities are written.
+// both ways, and how quantities are written. Beside a kube-apiserver: their names, and who owns what after an apply. And client-go's typed
+// clients, in protobuf alone, with `watchmux serve`.
 import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -16,9 +17,15 @@ import { envelopeOf, readProtobuf, writingMessage } from '../../src/apiserver/re
 import { apiVersionOf } from '../../src/cache/resource-client.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { component, isMissing } from '../components.ts';
+import { killAll, serve } from '../e2e/cli.ts';
+import { until } from '../eventually.ts';
 import { runs } from '../runs.ts';
+import { type ApiServer, startApiServer } from './apiserver.ts';
+import { ClientProgram, type ProgramLine } from './client-program.ts';
 
 const clientGo = component('client-go');
+const kubeApiServer = component('kube-apiserver');
+const START_MS = 90_000;
 const NAMES = (TABLE.split('\n\n', 1)[0] as string).split('\n').map((line) => {
   const [apiVersion = '', , plural] = line.split(' ');
   const [version, group] = apiVersion.split('/').reverse();
@@ -104,5 +111,197 @@ describe.skipIf(isMissing(clientGo))("Kubernetes' own kinds, beside Go", () => {
       expect([quantity, quantityOf(quantity)]).toEqual([quantity, (await upstream({ quantity })).quantity]);
     });
     await fc.assert(property, { numRuns: runs(6_000) });
+  });
+});
+
+/** As `--resource` names them. */
+const asOption = ({ group, version, plural, kind }: ResourceDefinition): string[] => [
+  ...['--resource', `${plural}${group && `.${group}`}/${version}=${kind}`],
+];
+
+afterAll(killAll);
+
+describe.skipIf(isMissing(clientGo))("client-go's typed clients, in protobuf alone", () => {
+  it('create, get, list, watch, update, patch, apply and delete', async () => {
+    const kinds = await kubernetesKinds(
+      ...['pods/v1', 'services/v1', 'deployments.apps/v1', 'statefulsets.apps/v1', 'jobs.batch/v1'],
+    );
+    const server = await serve(...kinds.flatMap(asOption));
+    const program = new ClientProgram(clientGo.path, ['typed', '--server', server.url]);
+    await until(() => program.of('ended').length > 0);
+    const used = program.of('wrote') as unknown as readonly (ProgramLine & { answers: readonly Json[]; events: readonly string[] })[];
+    expect(used.map(({ verb }) => verb)).toEqual(['Pod', 'Service', 'Deployment', 'StatefulSet', 'Job']);
+    for (const { verb, answers, events } of used) {
+      expect(events).toEqual(['ADDED', ...Array(4).fill('MODIFIED'), 'DELETED'].map((type) => `${type} *v1.${verb}`));
+      const [created, updated, observed, , applied, read, list] = answers;
+      const at = (answer: Json | undefined): Json => ({
+        ...answer?.metadata,
+        managedFields: undefined,
+        resourceVersion: undefined,
+      });
+      expect(created?.metadata.labels).toBeUndefined();
+      expect(at(updated)).toEqual({ ...at(created), labels: { updated: 'yes' } });
+      expect(created?.spec).toEqual(updated?.spec);
+      expect(created?.status).not.toEqual(observed?.status);
+      expect(read).toEqual(applied);
+      expect(list?.items).toEqual([read]);
+      const spec = read?.spec.template?.spec ?? read?.spec;
+      const items: Json[] = spec.containers ?? spec.ports;
+      const expected = verb === 'Service' ? [80, 81, 82] : ['a:1', 'b:2', 'c:1'];
+      expect(items.map(({ image, port }) => image ?? port).sort()).toEqual(expected);
+      const fields = JSON.stringify(read?.metadata.managedFields);
+      const key = verb === 'Service' ? { port: 82, protocol: 'TCP' } : { containerPort: 80, protocol: 'TCP' };
+      expect(JSON.parse(fields).map(({ manager, operation }: Json) => `${operation} ${manager}`)).toContain('Apply typed');
+      expect(fields).toContain(JSON.stringify(`k:${JSON.stringify(key)}`));
+    }
+    expect(await program.end()).toBe(0);
+  });
+});
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of a server, which tests read without ceremony
+type Json = any;
+
+const CONTAINERS = [
+  {
+    ...{ name: 'a', image: 'a:1', env: [{ name: 'X', value: '1' }], args: ['x'], envFrom: [{ configMapRef: { name: 'm' } }] },
+    ...{ ports: [{ containerPort: 80 }, { containerPort: 80, protocol: 'UDP' }], volumeMounts: [{ name: 'v', mountPath: '/v' }] },
+    resources: { limits: { cpu: '0.5', memory: '1Gi' }, requests: { cpu: '250m' } },
+    ...{ readinessProbe: { httpGet: { path: '/', port: 'http' } }, securityContext: { capabilities: { add: ['NET_RAW'] } } },
+  },
+];
+const LABELS = { app: 'web' };
+const SELECTOR = { matchLabels: LABELS };
+const TEMPLATE = {
+  metadata: { labels: LABELS },
+  spec: {
+    ...{ containers: CONTAINERS, nodeSelector: { a: 'b' }, imagePullSecrets: [{ name: 's' }] },
+    volumes: [{ name: 'v', projected: { sources: [{ secret: { name: 's' } }] } }],
+    tolerations: [{ key: 'a', operator: 'Exists' }],
+    topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule', labelSelector: SELECTOR }],
+    hostAliases: [{ ip: '10.0.0.1', hostnames: ['x'] }],
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [{ matchExpressions: [{ key: 'a', operator: 'Exists' }] }],
+        },
+      },
+    },
+  },
+};
+const CLAIM = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1024Mi' } } };
+const JOB = { template: { ...TEMPLATE, spec: { ...TEMPLATE.spec, restartPolicy: 'Never' } } };
+/** What is applied, by kind. */
+const APPLIED: Readonly<Record<string, object>> = {
+  'pods/v1': { spec: TEMPLATE.spec },
+  'services/v1': {
+    spec: {
+      selector: LABELS,
+      ports: [
+        { name: 'a', port: 80, targetPort: 'x' },
+        { name: 'b', port: 81 },
+      ],
+    },
+  },
+  'persistentvolumeclaims/v1': { spec: CLAIM },
+  'nodes/v1': { spec: { taints: [{ key: 'a', effect: 'NoExecute' }], podCIDRs: ['10.0.0.0/24'] } },
+  'deployments.apps/v1': { spec: { selector: SELECTOR, template: TEMPLATE, strategy: { rollingUpdate: { maxSurge: '25%' } } } },
+  'statefulsets.apps/v1': {
+    spec: {
+      serviceName: 'x',
+      selector: SELECTOR,
+      template: TEMPLATE,
+      volumeClaimTemplates: [{ metadata: { name: 'v' }, spec: CLAIM }],
+    },
+  },
+  'jobs.batch/v1': { spec: JOB },
+  'cronjobs.batch/v1': { spec: { schedule: '* * * * *', jobTemplate: { spec: JOB } } },
+  'horizontalpodautoscalers.autoscaling/v2': {
+    spec: {
+      ...{ maxReplicas: 3, scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'x' } },
+      metrics: [{ type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 50 } } }],
+    },
+  },
+  'ingresses.networking.k8s.io/v1': {
+    spec: {
+      tls: [{ hosts: ['x.io'] }],
+      rules: [
+        {
+          host: 'x.io',
+          http: { paths: [{ path: '/', pathType: 'Prefix', backend: { service: { name: 's', port: { number: 80 } } } }] },
+        },
+      ],
+    },
+  },
+  'networkpolicies.networking.k8s.io/v1': {
+    spec: {
+      podSelector: SELECTOR,
+      policyTypes: ['Ingress'],
+      ingress: [{ from: [{ podSelector: SELECTOR }], ports: [{ port: 80 }] }],
+    },
+  },
+  'poddisruptionbudgets.policy/v1': { spec: { selector: SELECTOR, minAvailable: '50%' } },
+  'roles.rbac.authorization.k8s.io/v1': { rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }] },
+  'rolebindings.rbac.authorization.k8s.io/v1': {
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'x' },
+    subjects: [{ kind: 'ServiceAccount', name: 'x', namespace: 'default' }],
+  },
+  'storageclasses.storage.k8s.io/v1': { provisioner: 'x.io/y', parameters: { a: 'b' }, mountOptions: ['ro'] },
+  'endpointslices.discovery.k8s.io/v1': {
+    ...{ addressType: 'IPv4', endpoints: [{ addresses: ['10.1.2.3'], conditions: { ready: true } }], ports: [{ port: 80 }] },
+  },
+};
+
+describe.skipIf(isMissing(kubeApiServer))("Kubernetes' own kinds, beside a kube-apiserver", () => {
+  let theirs: ApiServer;
+  let url: string;
+  let kinds: readonly ResourceDefinition[];
+  beforeAll(async () => {
+    kinds = await kubernetesKinds(...NAMES);
+    theirs = await startApiServer();
+    ({ url } = await serve(...kinds.flatMap(asOption)));
+  }, START_MS);
+  afterAll(async () => await theirs.stop());
+
+  const rootOf = ({ group, version }: ResourceDefinition): string => (group ? `/apis/${group}/${version}` : `/api/${version}`);
+  const both = async (path: string, init: object = {}): Promise<readonly Json[]> => {
+    const read = async (response: { status: number; text(): Promise<string> }): Promise<Json> => {
+      const text = await response.text();
+      if (response.status >= 300) throw new Error(`${path}: ${response.status} ${text}`);
+      return JSON.parse(text);
+    };
+    return [
+      await read(await theirs.fetch(`${theirs.url}${path}`, init as never)),
+      await read(await fetch(`${url}${path}`, init)),
+    ];
+  };
+
+  it('have the same names and subresources', async () => {
+    for (const kind of kinds) {
+      const [expected, own] = (await both(rootOf(kind))).map(({ resources }) => {
+        const all = resources as Json[];
+        const { storageVersionHash: _, verbs: __, ...main } = all.find(({ name }) => name === kind.plural);
+        const parts = ['status', 'scale'].filter((part) => all.some(({ name }) => name === `${kind.plural}/${part}`));
+        return { ...main, parts, categories: main.categories ?? [], shortNames: main.shortNames ?? [] };
+      });
+      expect(own).toEqual(expected);
+    }
+  });
+
+  it.each(Object.keys(APPLIED))('the fields of applied %s have the same owner', async (name) => {
+    const kind = kinds[NAMES.indexOf(name)] as ResourceDefinition;
+    const path = `${rootOf(kind)}${kind.namespaced ? '/namespaces/default' : ''}/${kind.plural}/web`;
+    const object = {
+      apiVersion: apiVersionOf(kind),
+      kind: kind.kind,
+      metadata: { name: 'web', labels: LABELS },
+      ...APPLIED[name],
+    };
+    const headers = { 'content-type': 'application/apply-patch+yaml' };
+    const applied = await both(`${path}?fieldManager=me`, { method: 'PATCH', headers, body: JSON.stringify(object) });
+    const [expected, own] = applied.map(({ metadata }) => metadata.managedFields.find((each: Json) => each.manager === 'me'));
+    expect(own).toEqual({ ...expected, time: own.time });
+    // What was applied is written as in Go: `0.5` has become `500m` here and there.
+    const [there, here] = applied.map(({ spec }) => (spec?.template?.spec ?? spec)?.containers?.[0].resources.limits);
+    expect(here).toEqual(there);
   });
 });

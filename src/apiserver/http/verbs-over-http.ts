@@ -13,6 +13,7 @@ import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, notFound, statusOf } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
+import { isKubernetesGroup } from '../kinds/common.ts';
 import type { Asker } from '../kinds/reviews.ts';
 import { shapeOf } from '../kinds/tables.ts';
 import { toPatchType } from '../patch/patch.ts';
@@ -88,7 +89,7 @@ async function readObject(task: Task, options: 'CreateOptions' | 'UpdateOptions'
 /** A custom resource has to say of what kind it is. For kinds in Kubernetes' own groups, as upstream, the path is enough. */
 function checkType(sent: unknown, { row, context }: Task): void {
   const { group, kind, apiVersion, definition } = context.info;
-  const isCustom = row.kind === undefined && (definition !== undefined || !/^[^.]*$|\.k8s\.io$/.test(group));
+  const isCustom = row.kind === undefined && (definition !== undefined || !isKubernetesGroup(group));
   if (!isRecord(sent) || !isCustom) return;
   if (!sent.kind) throw badRequest(`the object provided is unrecognized (must be of type ${kind}): Object 'Kind' is missing`);
   if (sent.apiVersion === undefined || sent.apiVersion === '')

@@ -32,7 +32,7 @@ rbac.authorization.k8s.io/v1 Role roles - - - Role
 rbac.authorization.k8s.io/v1 RoleBinding rolebindings - - - RoleBinding
 scheduling.k8s.io/v1 PriorityClass priorityclasses c pc - PriorityClass
 storage.k8s.io/v1 CSIDriver csidrivers c - - CSIDriver
-storage.k8s.io/v1 CSINode csinodes c - - CSINode
+storage.k8s.io/v1 CSINode csinodes cs - - CSINode
 storage.k8s.io/v1 CSIStorageCapacity csistoragecapacities - - - CSIStorageCapacity
 storage.k8s.io/v1 StorageClass storageclasses c sc - StorageClass
 storage.k8s.io/v1 VolumeAttachment volumeattachments cs - - VolumeAttachment

@@ -12,6 +12,7 @@
 import { nameOf } from '../../cache/resource-client.ts';
 import { getOrMake, invalid } from '../../watch/errors.ts';
 import type { JsonSchema, ResourceDefinition } from '../definition.ts';
+import { isKubernetesGroup } from './common.ts';
 import { byKey, type Field, type Row, SET, type Shape, shape } from './shape.ts';
 import { OBJECT_META } from './tables.ts';
 
@@ -25,23 +26,35 @@ const FIELD = /^(\w*):(\d+)((?:\?|\[\]|\{\})?!?|\^)([\w.]+)(?:@([\w,]*))?(?:~(\w
 
 let loaded: Promise<readonly ResourceDefinition[]> | undefined;
 
+/** All of them. The table is read once. */
+function load(): Promise<readonly ResourceDefinition[]> {
+  loaded ??= import('./kubernetes-table.ts').then(({ TABLE }) => readTable(TABLE));
+  return loaded;
+}
+
 /**
  * Definitions of Kubernetes' own kinds, by names such as `pods/v1` and `deployments.apps/v1`, in this order: serve them as they
  * are, or with members of your own, such as `{ ...pods, columns }`. They have the fields, short names, categories and
- * subresources of Kubernetes 1.37, and take and return protobuf; nothing fills in defaults or checks more than types. For the
- * stable kinds of core, apps, autoscaling, batch, discovery, networking, node, policy, rbac, scheduling and storage, except those
- * of {@link BUILT_IN_KINDS}.
+ * subresources of Kubernetes 1.37, and their bodies and answers may be protobuf. No defaults are filled in, and nothing is checked
+ * but types. There are the stable kinds of the groups core, apps, autoscaling, batch, discovery, networking, node, policy, rbac,
+ * scheduling and storage, except those of {@link BUILT_IN_KINDS}.
  *
- * @throws {WatchError} INVALID_ARGUMENT for any other name; it says which there are.
+ * @throws {WatchError} INVALID_ARGUMENT for any other name; the message lists all names.
  */
 export async function kubernetesKinds(...names: readonly string[]): Promise<ResourceDefinition[]> {
-  loaded ??= import('./kubernetes-table.ts').then(({ TABLE }) => readTable(TABLE));
-  const kinds = await loaded;
+  const kinds = await load();
   return names.map((name) => {
     const found = kinds.find((each) => nameOf(each) === name);
     if (found === undefined) throw invalid('kind', name, `one of ${kinds.map(nameOf).join(', ')}`);
     return found;
   });
+}
+
+/** The definition of a kind with these names, if it is one of them. */
+export async function kubernetesKind(named: ResourceDefinition): Promise<ResourceDefinition | undefined> {
+  if (!isKubernetesGroup(named.group)) return undefined;
+  const name = nameOf(named);
+  return (await load()).find((each) => nameOf(each) === name && each.kind === named.kind);
 }
 
 function readTable(text: string): readonly ResourceDefinition[] {

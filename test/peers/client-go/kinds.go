@@ -60,7 +60,7 @@ rbac.authorization.k8s.io/v1 Role roles
 rbac.authorization.k8s.io/v1 RoleBinding rolebindings
 scheduling.k8s.io/v1 PriorityClass priorityclasses c pc
 storage.k8s.io/v1 CSIDriver csidrivers c
-storage.k8s.io/v1 CSINode csinodes c
+storage.k8s.io/v1 CSINode csinodes cs
 storage.k8s.io/v1 CSIStorageCapacity csistoragecapacities
 storage.k8s.io/v1 StorageClass storageclasses c sc
 storage.k8s.io/v1 VolumeAttachment volumeattachments cs

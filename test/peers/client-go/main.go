@@ -323,9 +323,9 @@ func main() {
 		plain[os.Args[1]]()
 		return
 	}
-	modes := map[string]mode{"informer": inform, "retry-watcher": retryWatch, "writer": write, "elect": elect, "scale": scale, "record": recordEvents}
+	modes := map[string]mode{"informer": inform, "retry-watcher": retryWatch, "writer": write, "elect": elect, "scale": scale, "record": recordEvents, "typed": useTyped}
 	if len(os.Args) < 2 || modes[os.Args[1]] == nil {
-		panic("the first argument is informer, retry-watcher, writer, elect, scale or record")
+		panic("the first argument is informer, retry-watcher, writer, elect, scale, record or typed")
 	}
 	if err := flag.CommandLine.Parse(os.Args[2:]); err != nil {
 		panic(err)
