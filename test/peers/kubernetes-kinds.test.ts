@@ -60,7 +60,7 @@ describe.skipIf(isMissing(clientGo))("Kubernetes' own kinds, beside Go", () => {
   });
 
   it.each(NAMES)('random objects of %s are the same in JSON and protobuf', async (name) => {
-    const [kind] = (await kubernetesKinds(name)) as [ResourceDefinition];
+    const [kind] = await kubernetesKinds(name);
     const of = { ...kind, apiVersion: apiVersionOf(kind) };
     const [start, shape] = [{ apiVersion: of.apiVersion, kind: kind.kind }, kind.shape as Shape];
     const property = fc.asyncProperty(fc.nat(), async (seed) => {
@@ -129,7 +129,10 @@ describe.skipIf(isMissing(clientGo))("client-go's typed clients, in protobuf alo
     const server = await serve(...kinds.flatMap(asOption));
     const program = new ClientProgram(clientGo.path, ['typed', '--server', server.url]);
     await until(() => program.of('ended').length > 0);
-    const used = program.of('wrote') as unknown as readonly (ProgramLine & { answers: readonly Json[]; events: readonly string[] })[];
+    const used = program.of('wrote') as unknown as readonly (ProgramLine & {
+      answers: readonly Json[];
+      events: readonly string[];
+    })[];
     expect(used.map(({ verb }) => verb)).toEqual(['Pod', 'Service', 'Deployment', 'StatefulSet', 'Job']);
     for (const { verb, answers, events } of used) {
       expect(events).toEqual(['ADDED', ...Array(4).fill('MODIFIED'), 'DELETED'].map((type) => `${type} *v1.${verb}`));

@@ -10,13 +10,14 @@ import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
 import { rig } from './apiserver-rig.ts';
 
-let [pods, , deployments]: readonly ResourceDefinition[] = [];
+let pods: ResourceDefinition;
+let deployments: ResourceDefinition;
 let resources: ResourceDefinition[];
 beforeAll(async () => {
-  resources = await kubernetesKinds(
-    ...['pods/v1', 'services/v1', 'deployments.apps/v1', 'replicationcontrollers/v1', 'horizontalpodautoscalers.autoscaling/v2'],
-  );
-  [pods, , deployments] = resources;
+  const more = ['services/v1', 'replicationcontrollers/v1', 'horizontalpodautoscalers.autoscaling/v2'] as const;
+  const all = await kubernetesKinds('pods/v1', 'deployments.apps/v1', ...more);
+  [pods, deployments] = all;
+  resources = all;
 });
 
 const PODS = '/api/v1/namespaces/default/pods';
@@ -63,16 +64,15 @@ async function send(
   };
 }
 
-const read = (bytes: Uint8Array, kind: ResourceDefinition | undefined): unknown =>
-  atOnce(readProtobuf(bytes, kind as ResourceDefinition));
+const read = (bytes: Uint8Array, kind: ResourceDefinition): unknown => atOnce(readProtobuf(bytes, kind));
 
 describe('kubernetesKinds', () => {
   it('has the names and the subresources of Kubernetes', async () => {
     const [nodes] = await kubernetesKinds('nodes/v1');
     expect(nodes).toMatchObject({ plural: 'nodes', kind: 'Node', namespaced: false, status: true, shortNames: ['no'] });
-    expect(nodes?.scale).toBeUndefined();
+    expect(nodes.scale).toBeUndefined();
     expect(deployments).toMatchObject({ group: 'apps', namespaced: true, shortNames: ['deploy'], categories: ['all'] });
-    expect(deployments?.scale?.specReplicasPath).toBe('.spec.replicas');
+    expect(deployments.scale?.specReplicasPath).toBe('.spec.replicas');
     // The same one each time.
     expect((await kubernetesKinds('nodes/v1'))[0]).toBe(nodes);
   });
@@ -96,7 +96,7 @@ describe('kubernetesKinds', () => {
 describe('objects of such kinds', () => {
   it('are sent and returned in protobuf', async () => {
     const { server, call } = rig({ resources });
-    const made = await send({ server }, PODS, { body: protobufOf(pods as ResourceDefinition, POD) });
+    const made = await send({ server }, PODS, { body: protobufOf(pods, POD) });
     expect(made).toMatchObject({ code: 201, type: PROTOBUF });
     const [container] = POD.spec.containers as [(typeof POD.spec.containers)[0]];
     const stored = { ...POD.spec, containers: [{ ...container, resources: { limits: { cpu: '500m', memory: '1Gi' } } }] };
@@ -116,7 +116,7 @@ describe('objects of such kinds', () => {
 
   it('one that a program defines itself stays JSON', async () => {
     const { server, call } = rig({ resources: [{ group: '', version: 'v1', plural: 'pods', kind: 'Pod' }] });
-    const body = protobufOf(pods as ResourceDefinition, POD);
+    const body = protobufOf(pods, POD);
     expect(await send({ server }, PODS, { body, accept: '*/*' })).toMatchObject({ code: 415 });
     expect((await call('POST', PODS, { ...POD, other: 1 })).body).toMatchObject({ other: 1 });
     await server.shutdown();
@@ -244,8 +244,8 @@ describe('objects of such kinds', () => {
 
   it('protobuf with mistakes is refused, whatever they are', async () => {
     const { server } = rig({ resources });
-    const whole = protobufOf(pods as ResourceDefinition, POD);
-    const deployment = protobufOf(deployments as ResourceDefinition, DEPLOYMENT);
+    const whole = protobufOf(pods, POD);
+    const deployment = protobufOf(deployments, DEPLOYMENT);
     const change = fc.tuple(fc.nat(), fc.nat({ max: 255 }), fc.constantFrom('flip', 'cut', 'insert', 'twice'));
     const property = fc.asyncProperty(fc.boolean(), fc.array(change, { minLength: 1, maxLength: 4 }), async (isPod, changes) => {
       let bytes = Buffer.from(isPod ? whole : deployment);

@@ -45,9 +45,8 @@ interface Parsing {
   readonly again?: ((duplicates: FieldPaths) => void) | undefined;
 }
 
-/** A hint for clients that send protobuf of a kind that has none here. */
-const NO_PROTOBUF =
-  '; this server reads protobuf of its built-in kinds only: set ContentType and AcceptContentTypes of the client to application/json';
+/** A hint for clients that send protobuf of a kind whose fields are not known. */
+const NO_PROTOBUF = '; here, this kind is JSON or YAML: set ContentType and AcceptContentTypes of the client to application/json';
 
 function unsupported(given: string, supported: readonly string[], hint: string = ''): Error {
   const message = `the body of the request was in an unknown format (${shown(given)}): accepted media types include: ${supported.join(', ')}${hint}`;

@@ -41,13 +41,16 @@ function load(): Promise<readonly ResourceDefinition[]> {
  *
  * @throws {WatchError} INVALID_ARGUMENT for any other name; the message lists all names.
  */
-export async function kubernetesKinds(...names: readonly string[]): Promise<ResourceDefinition[]> {
+export async function kubernetesKinds<const Names extends readonly string[]>(
+  ...names: Names
+): Promise<{ -readonly [At in keyof Names]: ResourceDefinition }> {
   const kinds = await load();
-  return names.map((name) => {
-    const found = kinds.find((each) => nameOf(each) === name);
-    if (found === undefined) throw invalid('kind', name, `one of ${kinds.map(nameOf).join(', ')}`);
-    return found;
+  const found = names.map((name) => {
+    const kind = kinds.find((each) => nameOf(each) === name);
+    if (kind === undefined) throw invalid('kind', name, `one of ${kinds.map(nameOf).join(', ')}`);
+    return kind;
   });
+  return found as { -readonly [At in keyof Names]: ResourceDefinition };
 }
 
 /** The definition of a kind with these names, if it is one of them. */
