@@ -4,33 +4,33 @@ v1 LimitRange limitranges - limits - LimitRange
 v1 Node nodes cs no - Node
 v1 PersistentVolume persistentvolumes cs pv - PersistentVolume
 v1 PersistentVolumeClaim persistentvolumeclaims s pvc - PersistentVolumeClaim
-v1 Pod pods s po all Pod
-v1 PodTemplate podtemplates - - - PodTemplate
-v1 ReplicationController replicationcontrollers sr rc all ReplicationController
+v1 Pod pods sg po all Pod
+v1 PodTemplate podtemplates g - - PodTemplate
+v1 ReplicationController replicationcontrollers srg rc all ReplicationController
 v1 ResourceQuota resourcequotas s quota - ResourceQuota
 v1 Service services s svc all Service
 apps/v1 ControllerRevision controllerrevisions - - - ControllerRevision
-apps/v1 DaemonSet daemonsets s ds all DaemonSet
-apps/v1 Deployment deployments sr deploy all Deployment
-apps/v1 ReplicaSet replicasets sr rs all ReplicaSet
-apps/v1 StatefulSet statefulsets sr sts all StatefulSet
-autoscaling/v1 HorizontalPodAutoscaler horizontalpodautoscalers s hpa all HorizontalPodAutoscaler
-autoscaling/v2 HorizontalPodAutoscaler horizontalpodautoscalers s hpa all autoscaling.v2.HorizontalPodAutoscaler
-batch/v1 CronJob cronjobs s cj all CronJob
-batch/v1 Job jobs s - all Job
-discovery.k8s.io/v1 EndpointSlice endpointslices - - - EndpointSlice
+apps/v1 DaemonSet daemonsets sg ds all DaemonSet
+apps/v1 Deployment deployments srg deploy all Deployment
+apps/v1 ReplicaSet replicasets srg rs all ReplicaSet
+apps/v1 StatefulSet statefulsets srg sts all StatefulSet
+autoscaling/v1 HorizontalPodAutoscaler horizontalpodautoscalers sg hpa all HorizontalPodAutoscaler
+autoscaling/v2 HorizontalPodAutoscaler horizontalpodautoscalers sg hpa all autoscaling.v2.HorizontalPodAutoscaler
+batch/v1 CronJob cronjobs sg cj all CronJob
+batch/v1 Job jobs sg - all Job
+discovery.k8s.io/v1 EndpointSlice endpointslices g - - EndpointSlice
 networking.k8s.io/v1 IPAddress ipaddresses c ip - IPAddress
-networking.k8s.io/v1 Ingress ingresses s ing - Ingress
-networking.k8s.io/v1 IngressClass ingressclasses c - - IngressClass
-networking.k8s.io/v1 NetworkPolicy networkpolicies - netpol - NetworkPolicy
+networking.k8s.io/v1 Ingress ingresses sg ing - Ingress
+networking.k8s.io/v1 IngressClass ingressclasses cg - - IngressClass
+networking.k8s.io/v1 NetworkPolicy networkpolicies g netpol - NetworkPolicy
 networking.k8s.io/v1 ServiceCIDR servicecidrs cs - - ServiceCIDR
 node.k8s.io/v1 RuntimeClass runtimeclasses c - - RuntimeClass
-policy/v1 PodDisruptionBudget poddisruptionbudgets s pdb - PodDisruptionBudget
+policy/v1 PodDisruptionBudget poddisruptionbudgets sg pdb - PodDisruptionBudget
 rbac.authorization.k8s.io/v1 ClusterRole clusterroles c - - ClusterRole
 rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings c - - ClusterRoleBinding
 rbac.authorization.k8s.io/v1 Role roles - - - Role
 rbac.authorization.k8s.io/v1 RoleBinding rolebindings - - - RoleBinding
-scheduling.k8s.io/v1 PriorityClass priorityclasses c pc - PriorityClass
+scheduling.k8s.io/v1 PriorityClass priorityclasses cg pc - PriorityClass
 storage.k8s.io/v1 CSIDriver csidrivers c - - CSIDriver
 storage.k8s.io/v1 CSINode csinodes cs - - CSINode
 storage.k8s.io/v1 CSIStorageCapacity csistoragecapacities - - - CSIStorageCapacity
@@ -243,7 +243,7 @@ LoadBalancerStatus ingress:1[]LoadBalancerIngress
 Condition type:1!s status:2!s observedGeneration:3l lastTransitionTime:4!t reason:5!s message:6!s
 ServiceStatus loadBalancer:1LoadBalancerStatus conditions:2[]Condition@type~type
 Service metadata:1ObjectMeta spec:2ServiceSpec status:3ServiceStatus
-ControllerRevision metadata:1ObjectMeta data:2!j revision:3!l
+ControllerRevision metadata:1ObjectMeta data:2!j% revision:3!l
 RollingUpdateDaemonSet maxUnavailable:1?IntOrString maxSurge:2?IntOrString
 DaemonSetUpdateStrategy type:1s rollingUpdate:2?RollingUpdateDaemonSet
 DaemonSetSpec selector:1?!LabelSelector template:2PodTemplateSpec updateStrategy:3DaemonSetUpdateStrategy minReadySeconds:4i revisionHistoryLimit:6?i

@@ -71,6 +71,8 @@ export interface Shape {
   readonly memberOf?: ((value: unknown) => string | undefined) | undefined;
   /** Whether it has one manager as a whole. Upstream: `structType=atomic`. */
   readonly isAtomic?: boolean | undefined;
+  /** Whether the server counts the generations of such objects. Default: by their group. */
+  readonly countsGenerations?: boolean | undefined;
   /** Its schema. Default: made of its fields. */
   readonly schema?: JsonSchema | undefined;
 }

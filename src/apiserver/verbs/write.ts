@@ -101,7 +101,8 @@ function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
 }
 
 /** Whether the server counts this kind's generations. Kubernetes does, except for its oldest kinds, and Leases. */
-const countsGenerations = ({ group }: ResourceInfo): boolean => !['', 'coordination.k8s.io', 'events.k8s.io'].includes(group);
+const countsGenerations = (info: ResourceInfo): boolean =>
+  shapeOf(info)?.countsGenerations ?? !['', 'coordination.k8s.io', 'events.k8s.io'].includes(info.group);
 
 /** The object that a creation writes. The server generates its name if it has only `generateName`. */
 function* prepareCreate(

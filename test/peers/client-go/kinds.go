@@ -25,40 +25,40 @@ import (
 	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
-// The kinds, each with its plural, what is true of it (c: cluster-scoped, s: status, r: scale), its short names and its categories.
+// The kinds, each with its plural, what is true of it (c: cluster-scoped, s: status, r: scale, g: generations are counted), its short names and its categories.
 const kindNames = `
 v1 Endpoints endpoints - ep
 v1 LimitRange limitranges - limits
 v1 Node nodes cs no
 v1 PersistentVolume persistentvolumes cs pv
 v1 PersistentVolumeClaim persistentvolumeclaims s pvc
-v1 Pod pods s po all
-v1 PodTemplate podtemplates
-v1 ReplicationController replicationcontrollers sr rc all
+v1 Pod pods sg po all
+v1 PodTemplate podtemplates g
+v1 ReplicationController replicationcontrollers srg rc all
 v1 ResourceQuota resourcequotas s quota
 v1 Service services s svc all
 apps/v1 ControllerRevision controllerrevisions
-apps/v1 DaemonSet daemonsets s ds all
-apps/v1 Deployment deployments sr deploy all
-apps/v1 ReplicaSet replicasets sr rs all
-apps/v1 StatefulSet statefulsets sr sts all
-autoscaling/v1 HorizontalPodAutoscaler horizontalpodautoscalers s hpa all
-autoscaling/v2 HorizontalPodAutoscaler horizontalpodautoscalers s hpa all
-batch/v1 CronJob cronjobs s cj all
-batch/v1 Job jobs s - all
-discovery.k8s.io/v1 EndpointSlice endpointslices
+apps/v1 DaemonSet daemonsets sg ds all
+apps/v1 Deployment deployments srg deploy all
+apps/v1 ReplicaSet replicasets srg rs all
+apps/v1 StatefulSet statefulsets srg sts all
+autoscaling/v1 HorizontalPodAutoscaler horizontalpodautoscalers sg hpa all
+autoscaling/v2 HorizontalPodAutoscaler horizontalpodautoscalers sg hpa all
+batch/v1 CronJob cronjobs sg cj all
+batch/v1 Job jobs sg - all
+discovery.k8s.io/v1 EndpointSlice endpointslices g
 networking.k8s.io/v1 IPAddress ipaddresses c ip
-networking.k8s.io/v1 Ingress ingresses s ing
-networking.k8s.io/v1 IngressClass ingressclasses c
-networking.k8s.io/v1 NetworkPolicy networkpolicies - netpol
+networking.k8s.io/v1 Ingress ingresses sg ing
+networking.k8s.io/v1 IngressClass ingressclasses cg
+networking.k8s.io/v1 NetworkPolicy networkpolicies g netpol
 networking.k8s.io/v1 ServiceCIDR servicecidrs cs
 node.k8s.io/v1 RuntimeClass runtimeclasses c
-policy/v1 PodDisruptionBudget poddisruptionbudgets s pdb
+policy/v1 PodDisruptionBudget poddisruptionbudgets sg pdb
 rbac.authorization.k8s.io/v1 ClusterRole clusterroles c
 rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings c
 rbac.authorization.k8s.io/v1 Role roles
 rbac.authorization.k8s.io/v1 RoleBinding rolebindings
-scheduling.k8s.io/v1 PriorityClass priorityclasses c pc
+scheduling.k8s.io/v1 PriorityClass priorityclasses cg pc
 storage.k8s.io/v1 CSIDriver csidrivers c
 storage.k8s.io/v1 CSINode csinodes cs
 storage.k8s.io/v1 CSIStorageCapacity csistoragecapacities
@@ -198,7 +198,9 @@ func (t *table) row(field reflect.StructField, parent smd.Atom) string {
 	if strings.Contains(field.Tag.Get("patchStrategy"), "merge") {
 		more += "~" + field.Tag.Get("patchMergeKey")
 	}
-	if relationship := known.Type.ElementRelationship; relationship != nil && of.Kind() == reflect.Struct {
+	if of == reflect.TypeFor[runtime.RawExtension]() {
+		more = "%" // as a server has it, which reads schemas of another version than clients
+	} else if relationship := known.Type.ElementRelationship; relationship != nil && of.Kind() == reflect.Struct {
 		more += map[smd.ElementRelationship]string{smd.Atomic: "%", smd.Separable: "+"}[*relationship]
 	}
 	if text, ok := known.Default.(string); ok && text != "" {
