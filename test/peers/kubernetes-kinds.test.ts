@@ -366,6 +366,27 @@ describe.skipIf(isMissing(kubeApiServer))("Kubernetes' own kinds, beside a kube-
     expect(parts(own)).toHaveLength(8);
   });
 
+  it('roles have names of their own', async () => {
+    const path = '/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles';
+    for (const named of ['x:reader', 'A b', '.', '..', 'a/b', 'a%b', 'a/%', 'é'].flatMap((name) => [
+      { name },
+      { generateName: name },
+    ])) {
+      const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ metadata: named }) };
+      const answers = [await theirs.fetch(`${theirs.url}${path}`, init), await fetch(`${url}${path}`, init)];
+      const [expected, own] = await Promise.all(
+        answers.map(async (each) => {
+          const { code = each.status, message, details } = JSON.parse(await each.text()) as Json;
+          // The suffix of a generated name is random.
+          const causes = details?.causes?.map((cause: Json) => ('name' in named ? cause : { ...cause, message: '' }));
+          return { code, message: 'name' in named ? message : undefined, causes };
+        }),
+      );
+      expect({ named, ...own }).toEqual({ named, ...expected });
+    }
+    await both(`${path}/x:reader`);
+  });
+
   it('strategic merge patches change lists in the same way', async () => {
     const more = { containers: [...CONTAINERS, { name: 'b', image: 'b:1' }] };
     const headers = { 'content-type': 'application/json' };

@@ -228,6 +228,34 @@ describe('objects of such kinds', () => {
     await server.shutdown();
   });
 
+  it('generations are counted, and names checked, as in Kubernetes', async () => {
+    const roles = await kubernetesKinds('roles.rbac.authorization.k8s.io/v1');
+    const { server, call } = rig({ resources: [...resources, ...roles] });
+    await call('POST', PODS, POD);
+    expect((await call('PATCH', `${PODS}/web`, { spec: { hostname: 'x' } })).body.metadata.generation).toBe(2);
+    expect((await call('POST', SERVICES, { metadata })).body.metadata.generation).toBeUndefined();
+    const path = '/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles';
+    const role = await call('POST', path, { metadata: { name: 'web:reader' } });
+    expect(role).toMatchObject({ code: 201, body: { rules: null } });
+    expect(role.body.metadata.generation).toBeUndefined();
+    expect((await call('GET', `${path}/web:reader`)).code).toBe(200);
+    for (const name of ['a%b', 'a/b', '.', '..']) expect((await call('POST', path, { metadata: { name } })).code).toBe(422);
+    await server.shutdown();
+  });
+
+  it('what is null for want of a value can be applied', async () => {
+    const { server, call } = rig({ resources });
+    expect((await call('POST', PODS, { metadata })).body.spec).toEqual({ containers: null });
+    const config = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [{ name: 'a' }] } };
+    const type = { 'content-type': 'application/apply-patch+yaml' };
+    const { code, body } = await call('PATCH', `${PODS}/web?fieldManager=me`, config, type);
+    expect([code, body.spec.containers]).toEqual([200, [{ name: 'a', resources: {} }]]);
+    const patch = { spec: { containers: [{ name: 'b' }] } };
+    const strategic = await call('PATCH', `${PODS}/web`, patch, { 'content-type': 'application/strategic-merge-patch+json' });
+    expect(strategic.body.spec.containers).toHaveLength(2);
+    await server.shutdown();
+  });
+
   it('OpenAPI has their fields', async () => {
     const { server, call } = rig({ resources });
     const { body } = await call('GET', '/openapi/v3/api/v1');
