@@ -2,7 +2,7 @@
  * Kubernetes' own kinds that are not built in: Pods, Services, Deployments and others, with the fields that they have upstream.
  *
  *     kubernetes-table.ts, a text that is loaded when a kind is first asked for
- *        apps/v1 Deployment deployments sr deploy all Deployment      a kind: status, scale, generations, cluster-scoped; -: none
+ *        apps/v1 Deployment deployments srg deploy all Deployment     a kind: status, scale, generations, cluster-scoped; -: none
  *        Deployment metadata:1ObjectMeta spec:2DeploymentSpec ...     a type
  *
  *     field    name:NUMBER FORM TYPE, then what a merge does with it:

@@ -91,7 +91,7 @@ function* readField(
   return (type as Shape).fromMessage?.(message) ?? message;
 }
 
-/** Only schemas contain themselves: a table of fields has five levels at most. */
+/** Only schemas contain themselves: all other tables have few levels. */
 const MAX_DEPTH = 200;
 
 const isNumeric = (type: Field['type']): boolean => type === 'int32' || type === 'int64' || type === 'bool';
