@@ -1,7 +1,10 @@
 // Kubernetes' own kinds that a program serves by `kubernetesKinds`, over the wire: what typed clients, kubectl and people send.
+import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { kubernetesKinds, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { TABLE } from '../../src/apiserver/kinds/kubernetes-table.ts';
 import { quantityOf } from '../../src/apiserver/kinds/quantity.ts';
 import { type Shape, shape, typing, zeroOf } from '../../src/apiserver/kinds/shape.ts';
 import { envelopeOf, PROTOBUF, readProtobuf, writingMessage } from '../../src/apiserver/request/protobuf.ts';
@@ -83,6 +86,12 @@ describe('kubernetesKinds', () => {
         /^kind: expected one of endpoints\/v1, .*deployments\.apps\/v1/,
       );
     }
+  });
+
+  it('its table is as small as docs/apiserver.md says', () => {
+    const [whole, packed] = [TABLE.length, gzipSync(TABLE).length].map((bytes) => Math.round(bytes / 1_000));
+    const text = readFileSync(new URL('../../docs/apiserver.md', import.meta.url), 'utf8');
+    expect(text).toContain(`The table of fields has ${whole} kB, ${packed} kB compressed`);
   });
 
   it('its fields come from nowhere else', () => {
