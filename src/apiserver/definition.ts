@@ -42,6 +42,11 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
   readonly status?: boolean | undefined;
   /** Makes `scale` a subresource, by which `kubectl scale` and autoscalers set a number of instances. Default: none. */
   readonly scale?: ScaleDefinition | undefined;
+  /**
+   * The fields of one of Kubernetes' own kinds: only those of {@link kubernetesKinds} have it. Their bodies and answers may be
+   * protobuf, unknown members are dropped, and values of another type are refused.
+   */
+  readonly shape?: object | undefined;
   /** The columns after the name that `kubectl get` prints. Default: the age. Your columns replace it. */
   readonly columns?: readonly PrinterColumn<T>[] | undefined;
   /** Fields that field selectors may use in addition to `metadata.name` and `metadata.namespace`; the cache indexes each of them. */
@@ -214,6 +219,9 @@ export function checkDefinition(definition: ResourceDefinition | SchemaDefinitio
   checkFlag('status', status);
   checkFlag('preserveUnknownFields', more.preserveUnknownFields ?? true);
   checkScale(more.scale);
+  const { shape } = more;
+  const isShape = shape === undefined || (isRecord(shape) && shape.byNumber instanceof Map);
+  if (!isShape) throw invalid('resource.shape', shape, 'that of a definition of kubernetesKinds');
   checkValidation(more);
   const { columns = [], fields = {} } = more;
   checkList('columns', columns, 'an array of columns');

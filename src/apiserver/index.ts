@@ -51,6 +51,7 @@ export type {
 } from './definition.ts';
 export type { Health, HealthCheck } from './health.ts';
 export type { WatchClient } from './http/clients.ts';
+export { kubernetesKinds } from './kinds/kubernetes.ts';
 export type { ApiServerLimits, ApiServerOptions, Authorize, CacheOptions, CutReport, RequestReport } from './options.ts';
 export type { Verb } from './request/path.ts';
 export { type ApiServerSource, Resource } from './resource.ts';

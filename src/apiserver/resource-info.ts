@@ -34,6 +34,7 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> ext
   readonly namespaced: boolean;
   readonly validate: ((object: T, old: T | undefined, part: string) => ValidationResult | Promise<ValidationResult>) | undefined;
   readonly schema: JsonSchema | undefined;
+  readonly shape?: object | undefined;
   readonly preserveUnknownFields: boolean;
   readonly columns: readonly PrinterColumn<T>[] | undefined;
   readonly fields: Readonly<Record<string, (object: T) => string | undefined>>;
@@ -60,7 +61,7 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> ext
 
 const NAMES = [
   ...(['group', 'version', 'plural', 'kind', 'singular', 'shortNames', 'categories', 'listKind', 'namespaced'] as const),
-  ...(['validate', 'schema', 'preserveUnknownFields', 'status', 'scale', 'columns', 'fields'] as const),
+  ...(['validate', 'schema', 'preserveUnknownFields', 'status', 'scale', 'shape', 'columns', 'fields'] as const),
 ] as const;
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for a definition that cannot be served. */
@@ -74,6 +75,7 @@ export function toInfo<T extends KubernetesObject>(definition: ResourceDefinitio
     apiVersion: apiVersionOf({ group, version }),
     validate: isSchema(validate) ? undefined : validate,
     schema: isSchema(validate) ? validate : schema,
+    shape: more.shape,
     preserveUnknownFields: more.preserveUnknownFields ?? true,
     columns: more.columns,
     ...toRows(definition),

@@ -12,6 +12,8 @@
  */
 
 import type { KubernetesObject } from '../cache/object.ts';
+import { LabelSelector } from '../selectors/label-selector.ts';
+import type { Labels } from '../selectors/syntax.ts';
 import { isNullish, isRecord } from '../watch/errors.ts';
 import { badRequest, internalFault } from './api-status.ts';
 import type { FieldCause, ResourceDefinition, ScaleDefinition } from './definition.ts';
@@ -20,7 +22,10 @@ import type { Json } from './request/json.ts';
 import { VERBS, type Verb } from './request/path.ts';
 
 /** The kind of the objects that are read and written at a path. */
-export type SeenKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'preserveUnknownFields' | 'columns'> & {
+export type SeenKind = Pick<
+  ResourceDefinition,
+  'group' | 'version' | 'kind' | 'schema' | 'shape' | 'preserveUnknownFields' | 'columns'
+> & {
   readonly apiVersion: string;
 };
 
@@ -80,9 +85,10 @@ export function toRows({
   plural,
   status,
   scale,
-}: Pick<ResourceDefinition, 'group' | 'plural' | 'status' | 'scale'>): Rows {
+  shape,
+}: Pick<ResourceDefinition, 'group' | 'plural' | 'status' | 'scale' | 'shape'>): Rows {
   const isNamespaces = group === '' && plural === 'namespaces';
-  const own = [...(status ? [STATUS] : []), ...(scale ? [toScale(scale)] : [])];
+  const own = [...(status ? [STATUS] : []), ...(scale ? [toScale(scale, shape !== undefined)] : [])];
   const subresources = isNamespaces ? OF_NAMESPACES : own;
   const apart = subresources.flatMap(({ owns }) => (owns === undefined ? [] : [owns]));
   const merge: Subresource['merge'] = (sent, old) => (apart.length === 0 ? sent : withMembers(sent, old, apart));
@@ -148,7 +154,8 @@ interface Scaled extends KubernetesObject {
 const UNSET = -(2 ** 31);
 const MAX_REPLICAS = 2 ** 31 - 1;
 
-function toScale({ specReplicasPath, statusReplicasPath, labelSelectorPath }: ScaleDefinition): Subresource {
+/** `isTyped`: of one of Kubernetes' own kinds, whose selector is an object. */
+function toScale({ specReplicasPath, statusReplicasPath, labelSelectorPath }: ScaleDefinition, isTyped: boolean): Subresource {
   const [specPath, statusPath, selectorPath] = [specReplicasPath, statusReplicasPath, labelSelectorPath].map(toSteps);
   return {
     name: 'scale',
@@ -162,7 +169,8 @@ function toScale({ specReplicasPath, statusReplicasPath, labelSelectorPath }: Sc
         throw internalFault(`the spec replicas field "${specReplicasPath}" ${why}`);
       }
       const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata ?? {};
-      const selector = valueAt(object, selectorPath);
+      const own = valueAt(object, selectorPath);
+      const selector = isTyped && isRecord(own) ? selectorText(own) : own;
       return {
         ...{ kind: SCALE.kind, apiVersion: SCALE.apiVersion },
         metadata: { name, ...(namespace && { namespace }), uid, resourceVersion, creationTimestamp },
@@ -180,9 +188,19 @@ function toScale({ specReplicasPath, statusReplicasPath, labelSelectorPath }: Sc
     causes: (object) => [
       ...countCauses(specReplicasPath, valueAt(object, specPath)),
       ...countCauses(statusReplicasPath, valueAt(object, statusPath)),
-      ...textCauses(labelSelectorPath, valueAt(object, selectorPath)),
+      ...(isTyped ? [] : textCauses(labelSelectorPath, valueAt(object, selectorPath))),
     ],
   };
+}
+
+/** A selector as in queries. The oldest kind has only the labels. */
+function selectorText(selector: Readonly<Record<string, unknown>>): string {
+  const isWhole = isRecord(selector.matchLabels) || Array.isArray(selector.matchExpressions);
+  try {
+    return String(isWhole ? LabelSelector.fromObject(selector) : LabelSelector.fromLabels(selector as Labels));
+  } catch (error) {
+    throw internalFault(`the selector is invalid: ${(error as Error).message}`);
+  }
 }
 
 /** Why something cannot be read as a Scale. */

@@ -242,7 +242,8 @@ Options
   --host H           address to listen on, default 127.0.0.1 (this machine only); any other needs --token
   --resource R       serve a kind: PLURAL[.GROUP]/VERSION=Kind[:cluster][:status][:scale], such as
                      orders.example.com/v1=Order:status, or pods/v1=Pod of the core group; its objects are in namespaces
-                     unless you append :cluster; :status and :scale make these subresources; may be repeated
+                     unless you append :cluster; :status and :scale make these subresources. Of Kubernetes' own kinds, all
+                     of this is known, and their fields; may be repeated
   --crd FILE_OR_DIR  create the CustomResourceDefinitions in a YAML or JSON file, or in all such files of a folder; update
                      those that exist but differ; may be repeated. YAML needs the package yaml
   --token T          clients must send this bearer token. kubectl sends tokens over HTTPS only. Other users of this machine

@@ -84,6 +84,7 @@ describe('the examples', () => {
       'docs/apiserver.md: Test a controller',
       'docs/apiserver.md: Resources',
       'docs/apiserver.md: Scale',
+      "docs/apiserver.md: Kubernetes' own kinds",
       'docs/apiserver.md: Server-side apply',
       'docs/apiserver.md: Misspelt fields',
       'docs/apiserver.md: Admission',

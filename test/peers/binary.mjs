@@ -15,7 +15,12 @@ export const KUBE_APISERVER = { name: 'kube-apiserver', requires: 'k8s.io/kubern
 export const KUBECTL = { name: 'kubectl', requires: 'k8s.io/kubectl', variable: 'WATCHMUX_KUBECTL' };
 
 /** Clients of the same release: see its main.go. */
-export const CLIENT_GO = { name: 'client-go', requires: 'k8s.io/client-go', variable: 'WATCHMUX_CLIENT_GO' };
+export const CLIENT_GO = {
+  name: 'client-go',
+  more: ['kinds.go', 'record.go', 'typed.go'],
+  requires: 'k8s.io/client-go',
+  variable: 'WATCHMUX_CLIENT_GO',
+};
 
 /** What a kube-apiserver makes of schemas: see its main.go. */
 export const SCHEMAS = { name: 'schemas', requires: 'k8s.io/apiextensions-apiserver', variable: 'WATCHMUX_SCHEMAS' };

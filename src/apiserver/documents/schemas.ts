@@ -13,7 +13,10 @@ import type { Rows } from '../subresources.ts';
 export const text = (description: string): JsonSchema => ({ description, type: 'string' });
 
 /** The part of a kind that appears in OpenAPI documents. */
-export type DocumentedKind = Pick<ResourceDefinition, 'group' | 'version' | 'kind' | 'schema' | 'preserveUnknownFields'>;
+export type DocumentedKind = Pick<
+  ResourceDefinition,
+  'group' | 'version' | 'kind' | 'schema' | 'shape' | 'preserveUnknownFields'
+>;
 
 /** The same for a resource. */
 export type Documented = DocumentedKind &

@@ -13,6 +13,7 @@ import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, notFound, statusOf } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
+import { isKubernetesGroup } from '../kinds/common.ts';
 import type { Asker } from '../kinds/reviews.ts';
 import { shapeOf } from '../kinds/tables.ts';
 import { toPatchType } from '../patch/patch.ts';
@@ -44,9 +45,8 @@ interface Parsing {
   readonly again?: ((duplicates: FieldPaths) => void) | undefined;
 }
 
-/** A hint for clients that send protobuf of a kind that has none here. */
-const NO_PROTOBUF =
-  '; this server reads protobuf of its built-in kinds only: set ContentType and AcceptContentTypes of the client to application/json';
+/** A hint for clients that send protobuf of a kind whose fields are not known. */
+const NO_PROTOBUF = '; here, this kind is JSON or YAML: set ContentType and AcceptContentTypes of the client to application/json';
 
 function unsupported(given: string, supported: readonly string[], hint: string = ''): Error {
   const message = `the body of the request was in an unknown format (${shown(given)}): accepted media types include: ${supported.join(', ')}${hint}`;
@@ -88,7 +88,7 @@ async function readObject(task: Task, options: 'CreateOptions' | 'UpdateOptions'
 /** A custom resource has to say of what kind it is. For kinds in Kubernetes' own groups, as upstream, the path is enough. */
 function checkType(sent: unknown, { row, context }: Task): void {
   const { group, kind, apiVersion, definition } = context.info;
-  const isCustom = row.kind === undefined && (definition !== undefined || !/^[^.]*$|\.k8s\.io$/.test(group));
+  const isCustom = row.kind === undefined && (definition !== undefined || !isKubernetesGroup(group));
   if (!isRecord(sent) || !isCustom) return;
   if (!sent.kind) throw badRequest(`the object provided is unrecognized (must be of type ${kind}): Object 'Kind' is missing`);
   if (sent.apiVersion === undefined || sent.apiVersion === '')

@@ -52,3 +52,6 @@ export function finalizersOf({ metadata }: KubernetesObject): FieldCause[] {
 export function isReview(group: string, plural: string): boolean {
   return /^(authentication|authorization)\.k8s\.io$/.test(group) && /^selfsubject[a-z]*reviews$/.test(plural);
 }
+
+/** Whether a group belongs to Kubernetes. */
+export const isKubernetesGroup = (group: string): boolean => /^[^.]*$|\.k8s\.io$/.test(group);

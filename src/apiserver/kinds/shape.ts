@@ -11,22 +11,38 @@
  */
 import { put } from '../../storage/json.ts';
 import { badRequest } from '../../storage/statuses.ts';
-import { isNullish, isRecord } from '../../watch/errors.ts';
+import { getOrMake, isNullish, isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import { childOf } from '../validation/causes.ts';
+import { quantityOf } from './quantity.ts';
 
 /** A value, or an object of another shape. `json`: any JSON value. */
-type FieldType = 'string' | 'bytes' | 'int32' | 'int64' | 'double' | 'bool' | 'time' | 'microTime' | 'json' | Shape;
+type FieldType = Scalar | Shape;
+type Scalar =
+  | 'string'
+  | 'bytes'
+  | 'int32'
+  | 'int64'
+  | 'double'
+  | 'bool'
+  | 'time'
+  | 'microTime'
+  | 'json'
+  | 'intOrString'
+  | 'quantity';
 
 /**
  * How many values a field has: `''` one, left out of JSON while it is zero; `!` one, always in JSON; `?` one that may be absent,
- * and is in JSON even if zero; `[]` a list; `{}` a map.
+ * and is in JSON even if zero; `[]` a list; `{}` a map; `^` one, whose members are in JSON those of the object itself.
  */
-type FieldForm = '' | '!' | '?' | '[]' | '{}';
+type FieldForm = '' | '!' | '?' | '[]' | '{}' | '^';
+
+/** The form in a row. A second `!`: null in JSON while there is no value. */
+type RowForm = FieldForm | '?!' | '[]!' | '{}!';
 
 /** One row. `more`: further members of its schema. */
-export type Row = readonly [number: number, type: FieldType, form?: FieldForm, description?: string, more?: JsonSchema];
+export type Row = readonly [number: number, type: FieldType, form?: RowForm, description?: string, more?: JsonSchema];
 type Rows = Readonly<Record<string, Row>>;
 
 /** A row with its name. */
@@ -35,6 +51,8 @@ export interface Field {
   readonly number: number;
   readonly type: FieldType;
   readonly form: FieldForm;
+  /** Whether it is null in JSON while there is no value. */
+  readonly isNull: boolean;
   readonly description: string;
   readonly more: JsonSchema | undefined;
 }
@@ -53,15 +71,18 @@ export interface Shape {
   readonly memberOf?: ((value: unknown) => string | undefined) | undefined;
   /** Whether it has one manager as a whole. Upstream: `structType=atomic`. */
   readonly isAtomic?: boolean | undefined;
+  /** Whether the server counts the generations of such objects. Default: by their group. */
+  readonly countsGenerations?: boolean | undefined;
   /** Its schema. Default: made of its fields. */
   readonly schema?: JsonSchema | undefined;
 }
 
 /** Makes a shape from its rows. */
 export function shape(description: string, rows: Rows, finish?: Shape['finish']): Shape {
-  const fields = Object.entries(rows).map(
-    ([name, [number, type, form = '', text = '', more]]): Field => ({ name, number, type, form, description: text, more }),
-  );
+  const fields = Object.entries(rows).map(([name, [number, type, form = '', text = '', more]]): Field => {
+    const isNull = form.length > 1 && form.endsWith('!');
+    return { name, number, type, form: (isNull ? form.slice(0, -1) : form) as FieldForm, isNull, description: text, more };
+  });
   return { description, fields, byNumber: new Map(fields.map((field) => [field.number, field])), finish };
 }
 
@@ -80,26 +101,44 @@ export function either(rows: Rows, fromMessage: Shape['fromMessage'], memberOf: 
 }
 
 /** The schema of a shape, for documentation and for finding unknown fields. */
-export function toSchema({ description, fields, schema, isAtomic }: Shape): JsonSchema {
-  if (schema !== undefined) return schema;
+export function toSchema(of: Shape): JsonSchema {
+  return of.schema ?? getOrMake(schemas, of, () => schemaOf(of));
+}
+
+const schemas: WeakMap<Shape, JsonSchema> = new WeakMap();
+
+function schemaOf({ description, fields, isAtomic }: Shape): JsonSchema {
   const required = fields.filter(({ more }) => more?.required === true).map(({ name }) => name);
-  const properties = Object.fromEntries(fields.map((field) => [field.name, schemaOfField(field)]));
+  const properties = Object.assign({}, ...fields.map(propertiesOf)) as JsonSchema;
   const whole = isAtomic && { 'x-kubernetes-map-type': 'atomic' };
-  return { description, type: 'object', ...(required.length > 0 && { required }), properties, ...whole };
+  return { ...told(description), type: 'object', ...(required.length > 0 && { required }), properties, ...whole };
+}
+
+function propertiesOf(field: Field): JsonSchema {
+  return field.form === '^' ? (toSchema(field.type as Shape).properties as JsonSchema) : { [field.name]: schemaOfField(field) };
 }
 
 function schemaOfField({ type, form, description, more }: Field): JsonSchema {
   const { required: _, ...keys } = more ?? {};
   const one = typeof type === 'string' ? SCHEMAS[type] : toSchema(type);
-  if (form === '[]') return { description, type: 'array', items: one, ...keys };
-  if (form === '{}') return { description, type: 'object', additionalProperties: one, ...keys };
-  return { ...one, description, ...keys };
+  const own = { ...told(description), ...keys };
+  if (form === '[]') return { type: 'array', items: one, ...own };
+  if (form === '{}') return { type: 'object', additionalProperties: one, ...own };
+  return { ...one, ...own };
 }
+
+const told = (description: string): JsonSchema => (description === '' ? {} : { description });
 
 /** Of anything. */
 export const OPEN_OBJECT: JsonSchema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 
-const SCHEMAS: Readonly<Record<Exclude<FieldType, Shape>, JsonSchema>> = {
+/** A number or a text. */
+const INT_OR_STRING: JsonSchema = {
+  anyOf: [{ type: 'integer' }, { type: 'string' }],
+  'x-kubernetes-int-or-string': true,
+};
+
+const SCHEMAS: Readonly<Record<Scalar, JsonSchema>> = {
   string: { type: 'string' },
   bytes: { type: 'string', format: 'byte' },
   int32: { type: 'integer', format: 'int32' },
@@ -109,6 +148,8 @@ const SCHEMAS: Readonly<Record<Exclude<FieldType, Shape>, JsonSchema>> = {
   time: { type: 'string', format: 'date-time' },
   microTime: { type: 'string', format: 'date-time' },
   json: OPEN_OBJECT,
+  intOrString: INT_OR_STRING,
+  quantity: INT_OR_STRING,
 };
 
 /** How a list is merged by a strategic merge patch, in the words of schemas: as a set, or by a key. */
@@ -125,10 +166,10 @@ interface Reading {
   readonly refuse: (path: string, expected: string) => Error;
 }
 
-/** Reads an object according to its shape. Throws 400 if that is not possible. */
-export function* typing(kind: string, whole: Shape, object: object): Work<Record<string, unknown>> {
+/** Reads an object of a kind, and of a version, according to its shape. Throws 400 if that is not possible. */
+export function* typing([kind, version]: readonly [string, string], whole: Shape, object: object): Work<Record<string, unknown>> {
   const refuse = (path: string, expected: string): Error =>
-    badRequest(`${kind} in version "v1" cannot be handled as a ${kind}: ${path}: expected ${expected}`);
+    badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${path}: expected ${expected}`);
   const { apiVersion, kind: name } = object as { apiVersion?: unknown; kind?: unknown };
   const typed = yield* readShape(whole, object, { path: '', reading: { steps: 0, refuse } });
   return { ...(apiVersion !== undefined && { apiVersion }), ...(name !== undefined && { kind: name }), ...typed };
@@ -143,11 +184,16 @@ function* readShape(of: Shape, value: unknown, { path, reading }: Place): Work<R
   if (!isRecord(value)) throw reading.refuse(path, 'an object');
   const result: Record<string, unknown> = {};
   for (const field of of.fields) {
-    const { name } = field;
+    const { name, type, form, isNull } = field;
+    if (form === '^') {
+      Object.assign(result, yield* readShape(type as Shape, value, { path, reading }));
+      continue;
+    }
     const given = Object.hasOwn(value, name) ? (value[name] ?? undefined) : undefined;
-    if (given === undefined && (typeof field.type === 'string' || field.form !== '') && field.form !== '!') continue;
+    if (given === undefined && (typeof type === 'string' || form !== '') && form !== '!' && !isNull) continue;
     const read = yield* readField(field, given, { path: childOf(path, name), reading });
     if (read !== undefined) result[name] = read;
+    else if (isNull) result[name] = null;
   }
   const finished = of.finish?.(result) ?? result;
   return isWork(finished) ? yield* finished : finished;
@@ -179,14 +225,19 @@ function* readField(field: Field, given: unknown, place: Place): Work<unknown> {
 }
 
 /** The zero values in JSON. A zero time is null. */
-const ZERO: Readonly<Record<Exclude<FieldType, Shape>, unknown>> = {
+export const ZERO: Readonly<Record<Scalar, unknown>> = {
   ...{ string: '', bytes: '', int32: 0, int64: 0, double: 0, bool: false, time: null, microTime: null, json: null },
+  ...{ intOrString: 0, quantity: '0' },
 };
 
 /** An object of a shape with all fields zero, like a struct in Go. */
 export function zeroOf({ fields }: Shape): Record<string, unknown> {
-  const always = fields.filter(({ type, form }) => form === '!' || (form === '' && typeof type !== 'string'));
-  return Object.fromEntries(always.map(({ name, type }) => [name, typeof type === 'string' ? ZERO[type] : zeroOf(type)]));
+  const zero = ({ name, type, form, isNull }: Field): object => {
+    if (isNull) return { [name]: null };
+    if (typeof type === 'string') return form === '!' ? { [name]: ZERO[type] } : {};
+    return form === '^' ? zeroOf(type) : form === '' || form === '!' ? { [name]: zeroOf(type) } : {};
+  };
+  return Object.assign({}, ...fields.map(zero)) as Record<string, unknown>;
 }
 
 function* readList({ type, name }: Field, given: unknown, place: Place): Work<unknown[] | undefined> {
@@ -231,15 +282,24 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d+))?(?:Z|[-+]\d\d:\d\d)$/;
 const USUAL_TIME =
   /^\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$/;
 
-function readScalar(type: Exclude<FieldType, Shape>, value: unknown, { path, reading }: Place): unknown {
+function readScalar(type: Scalar, value: unknown, { path, reading }: Place): unknown {
   const wrong = (expected: string): Error => reading.refuse(path, expected);
   if (type === 'json') return value;
   if (type === 'bool') {
     if (typeof value !== 'boolean') throw wrong('true or false');
     return value;
   }
-  if (type === 'int32' || type === 'int64') {
-    const most = type === 'int32' ? MAX_INT32 : Number.MAX_SAFE_INTEGER;
+  if (type === 'quantity') {
+    const quantity = quantityOf(String(value));
+    if (quantity === undefined || (typeof value !== 'string' && typeof value !== 'number')) throw wrong('a quantity');
+    return quantity;
+  }
+  if (type === 'intOrString' && typeof value !== 'number') {
+    if (typeof value !== 'string') throw wrong('a whole number or a text');
+    return value;
+  }
+  if (type === 'int32' || type === 'int64' || type === 'intOrString') {
+    const most = type === 'int64' ? Number.MAX_SAFE_INTEGER : MAX_INT32;
     if (!Number.isInteger(value) || (value as number) > most || (value as number) < -most - 1) throw wrong('a whole number');
     return value;
   }

@@ -458,10 +458,12 @@ export interface NamedKind {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
+  readonly shape?: object | undefined;
 }
 
-/** The fields of a built-in kind; undefined for any other. */
-export function shapeOf({ group, version, kind }: NamedKind): Shape | undefined {
+/** The fields of a built-in kind, or those that its definition has; undefined for any other. */
+export function shapeOf({ group, version, kind, shape }: NamedKind): Shape | undefined {
+  if (shape !== undefined) return shape as Shape;
   const name = `${apiVersionOf({ group, version })}/${kind}`;
   return Object.hasOwn(SHAPES, name) ? SHAPES[name] : undefined;
 }
@@ -485,13 +487,10 @@ function schemaOfCrd(): JsonSchema {
   return { ...schema, properties: { apiVersion: text, kind: text, ...(properties as object), metadata: { type: 'object' } } };
 }
 
-const schemas: Map<Shape, JsonSchema> = new Map();
-
 /** The schema of a built-in kind: for people, for the names of fields and for patches. The server checks these kinds without it. */
 export function builtInSchema(kind: NamedKind): JsonSchema | undefined {
   const of = shapeOf(kind);
-  if (of === undefined) return isCrd(kind) ? CRD_SCHEMA : undefined;
-  return getOrMake(schemas, of, () => toSchema(of));
+  return of === undefined ? (isCrd(kind) ? CRD_SCHEMA : undefined) : toSchema(of);
 }
 
 /** Reads a sent object of a built-in kind according to its table. Objects of other kinds are left as they are. Throws 400. */
@@ -499,5 +498,5 @@ export function* typed(of: NamedKind & { readonly apiVersion: string }, sent: un
   const fields = messageOf(of);
   if (fields === undefined || !isRecord(sent)) return sent;
   const { apiVersion = of.apiVersion, kind = of.kind } = sent;
-  return apiVersion === of.apiVersion && kind === of.kind ? yield* typing(of.kind, fields, sent) : sent;
+  return apiVersion === of.apiVersion && kind === of.kind ? yield* typing([of.kind, of.version], fields, sent) : sent;
 }

@@ -1,5 +1,5 @@
 /**
- * The built-in kinds in protobuf, by their tables of fields: since 1.35, client-go's typed clients, and so `kubectl create
+ * Kubernetes' own kinds in protobuf, by their tables of fields: since 1.35, client-go's typed clients, and so `kubectl create
  * configmap`, send nothing else, and do not fall back to JSON when they are refused. Every client sends objects of other kinds as
  * JSON. Upstream: `runtime.Unknown` around the messages of `generated.proto`.
  *
@@ -14,7 +14,7 @@ import { badRequest } from '../../storage/statuses.ts';
 import { getOrMake } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { fromBase64, toBase64 } from '../kinds/base64.ts';
-import { type Field, type Shape, shape } from '../kinds/shape.ts';
+import { type Field, type Shape, shape, ZERO } from '../kinds/shape.ts';
 import { DELETE_OPTIONS, messageOf, type NamedKind, shapeOf } from '../kinds/tables.ts';
 import { extentOf, MAX_DEPTH as MAX_JSON_DEPTH, MAX_KEYS, MAX_PARTS, parsingBody, tooManyParts } from './json.ts';
 
@@ -78,7 +78,12 @@ function* readField(
   if (type === 'bytes') return yield* toBase64(bytes);
   if (type === 'string') return toText(bytes);
   if (type === 'time' || type === 'microTime') return toTime(yield* readMessage(bytes, TIME, steps), type);
-  if (type === 'json') return yield* toJson(yield* readMessage(bytes, FIELDS_V1, steps), steps);
+  if (type === 'json') return yield* toJson(yield* readMessage(bytes, RAW, steps), steps);
+  if (type === 'quantity') return (yield* readMessage(bytes, QUANTITY, steps)).string ?? '';
+  if (type === 'intOrString') {
+    const { isText, number = 0, text = '' } = yield* readMessage(bytes, INT_OR_STRING, steps);
+    return isText === 1 ? text : number;
+  }
   if (steps.depth >= MAX_DEPTH) throw broken(`it is nested deeper than ${MAX_DEPTH} levels`);
   steps.depth++;
   const message = yield* readMessage(bytes, type as Shape, steps);
@@ -86,7 +91,7 @@ function* readField(
   return (type as Shape).fromMessage?.(message) ?? message;
 }
 
-/** Only schemas contain themselves: a table of fields has five levels at most. */
+/** Only schemas contain themselves: all other tables have few levels. */
 const MAX_DEPTH = 200;
 
 const isNumeric = (type: Field['type']): boolean => type === 'int32' || type === 'int64' || type === 'bool';
@@ -99,13 +104,14 @@ function entryOf(field: Field): Shape {
 const entries: WeakMap<Field, Shape> = new WeakMap();
 
 function add(message: Record<string, unknown>, { name, type, form }: Field, value: unknown): void {
-  if (form === '[]') {
+  if (form === '^') Object.assign(message, value);
+  else if (form === '[]') {
     const list = (message[name] ?? []) as unknown[];
     list.push(value);
     message[name] = list;
   } else if (form === '{}') {
     const values = (message[name] ?? {}) as Record<string, unknown>;
-    const { key = '', value: own = typeof type === 'string' ? '' : {} } = value as { key?: string; value?: unknown };
+    const { key = '', value: own = typeof type === 'string' ? ZERO[type] : {} } = value as { key?: string; value?: unknown };
     put(values, key, own);
     message[name] = values;
   } else if (value !== undefined && (form !== '' || (value !== '' && value !== 0 && value !== false))) {
@@ -115,7 +121,10 @@ function add(message: Record<string, unknown>, { name, type, form }: Field, valu
 }
 
 const TIME: Shape = shape('', { seconds: [1, 'int64', '!', ''], nanos: [2, 'int32', '!', ''] });
-const FIELDS_V1: Shape = shape('', { Raw: [1, 'string', '!', ''] });
+/** `FieldsV1`, and `RawExtension`. */
+const RAW: Shape = shape('', { Raw: [1, 'string', '?', ''] });
+const QUANTITY: Shape = shape('', { string: [1, 'string', '!'] });
+const INT_OR_STRING: Shape = shape('', { isText: [1, 'int32', '!'], number: [2, 'int32', '!'], text: [3, 'string', '!'] });
 
 /** Zero seconds stand for Go's zero time, which means no time. */
 function toTime({ seconds = 0, nanos = 0 }: { seconds?: unknown; nanos?: unknown }, type: 'time' | 'microTime'): unknown {
@@ -306,7 +315,8 @@ type Members = Readonly<Record<string, unknown>>;
 function* writeMessage(writer: Writer, of: Shape, { message, steps }: { message: Members; steps: Steps }): Work<void> {
   for (let at = of.fields.length - 1; at >= 0; at--) {
     const field = of.fields[at] as Field;
-    const value = Object.hasOwn(message, field.name) ? (message[field.name] ?? undefined) : undefined;
+    const own = Object.hasOwn(message, field.name) ? (message[field.name] ?? undefined) : undefined;
+    const value = field.form === '^' ? message : own;
     if (field.form === '[]' || field.form === '{}') yield* writeMany(writer, field, { value, steps });
     else if (value !== undefined || field.form !== '?') yield* writeOne(writer, field, { value, steps });
   }
@@ -340,8 +350,14 @@ function* writeOne(writer: Writer, { type, number }: Field, { value, steps }: { 
   else {
     const since = writer.length;
     if (type === 'time' || type === 'microTime') yield* writeTime(writer, value, steps);
-    else if (type === 'json') yield* writeMessage(writer, FIELDS_V1, { message: { Raw: yield* stringifying(value) }, steps });
-    else yield* writeMessage(writer, type as Shape, { message: (value ?? {}) as Members, steps });
+    else if (type === 'json') {
+      const Raw = value === undefined ? undefined : yield* stringifying(value);
+      yield* writeMessage(writer, RAW, { message: { Raw }, steps });
+    } else if (type === 'quantity') yield* writeMessage(writer, QUANTITY, { message: { string: value ?? ZERO.quantity }, steps });
+    else if (type === 'intOrString') {
+      const message = typeof value === 'string' ? { isText: 1, text: value } : { number: value };
+      yield* writeMessage(writer, INT_OR_STRING, { message, steps });
+    } else yield* writeMessage(writer, type as Shape, { message: (value ?? {}) as Members, steps });
     writer.head(number, since);
   }
 }

@@ -65,7 +65,8 @@ function knownOfShape(shape: Shape): KnownFields {
   ofShapes.set(shape, made);
   for (const { name, type, form } of shape.fields) {
     const below = typeof type === 'string' ? ANY : knownOfShape(type);
-    if (shape.memberOf !== undefined) {
+    if (form === '^') for (const [member, known] of below.members) members.set(member, known);
+    else if (shape.memberOf !== undefined) {
       // The value is such an object, whose members may not all be known yet, or a list of them.
       if (form === '[]') made.items = below;
       else if (below !== ANY) made.members = below.members;

@@ -2,7 +2,9 @@
  * What rules may call in addition to CEL's own functions: those of Kubernetes' libraries, and what each call costs. Upstream:
  * `apiserver/pkg/cel/library`.
  */
+
 import { put } from '../../storage/json.ts';
+import { readQuantity } from '../kinds/quantity.ts';
 import { hasFormat } from './formats.ts';
 import { type Program, programOf, sizeOf } from './patterns.ts';
 import { ADDRESS_FUNCTIONS, Cidr, Ip } from './rule-addresses.ts';
@@ -121,20 +123,15 @@ class Quantity implements Keyed {
   }
 }
 
-const QUANTITY = /^([+-]?)(\d{0,40})(?:\.(\d{0,40}))?(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?\d{1,2})?$/;
-const DECIMAL = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
-const BINARY = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
+/** Longer than any that is meant. */
+const HUGE = /\d{41}|[eE][+-]?\d{3}/;
 
 function parsedQuantity(text: string): Quantity | undefined {
-  const [, sign = '', whole = '', part = '', suffix = ''] = QUANTITY.exec(text) ?? [undefined, '', '', '', 'x'];
-  if (suffix === 'x' || whole + part === '') return undefined;
-  const digits = BigInt(whole + part);
-  const at = DECIMAL.indexOf(suffix);
-  const power = /^[eE]/.test(suffix) && suffix.length > 1 ? Number(suffix.slice(1)) : at >= 0 ? (at - 3) * 3 : 0;
-  const scale = 9 + power - part.length;
-  const times = BINARY.includes(suffix) ? 1024n ** BigInt(BINARY.indexOf(suffix) + 1) : 1n;
-  const nanos = scale >= 0 ? digits * times * 10n ** BigInt(scale) : (digits * times) / 10n ** BigInt(-scale);
-  return new Quantity(sign === '-' ? -nanos : nanos);
+  const read = HUGE.test(text) ? undefined : readQuantity(text);
+  if (!read?.isNumber) return undefined;
+  const [digits, scale] = [BigInt(read.digits) * 2n ** BigInt(read.power), 9 + read.scale];
+  const nanos = scale >= 0 ? digits * 10n ** BigInt(scale) : digits / 10n ** BigInt(-scale);
+  return new Quantity(read.sign === '-' ? -nanos : nanos);
 }
 
 function quantity(text: string): Quantity {

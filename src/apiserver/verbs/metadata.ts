@@ -245,8 +245,16 @@ type Named = { readonly group: string; readonly plural: string };
 const namedCauses = (field: string, name: string, faultsOf: (name: string) => readonly string[]): FieldCause[] =>
   faultsOf(name).map((why) => ({ field, message: `Invalid value: ${shown(name)}: ${why}` }));
 
-const faultsOfNamesOf = ({ group, plural }: Named): ((name: string) => readonly string[]) =>
-  group === '' && plural === 'namespaces' ? labelFaults : (name) => subdomainFaults(name);
+const faultsOfNamesOf = ({ group, plural }: Named): ((name: string) => readonly string[]) => {
+  if (group === 'rbac.authorization.k8s.io') return segmentFaults;
+  return group === '' && plural === 'namespaces' ? labelFaults : (name) => subdomainFaults(name);
+};
+
+/** Roles are named like `system:reader`. Upstream: `IsValidPathSegmentName`. */
+function segmentFaults(name: string): readonly string[] {
+  if (name === '.' || name === '..') return [`may not be '${name}'`];
+  return ['/', '%'].filter((each) => name.includes(each)).map((each) => `may not contain '${each}'`);
+}
 
 /** What is wrong with the beginning of a generated name. */
 export function baseCauses(resource: Named, { generateName: base = '' }: Meta): FieldCause[] {

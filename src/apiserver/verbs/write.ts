@@ -26,7 +26,8 @@ import {
 import type { FieldCause } from '../definition.ts';
 import { finalizerWarnings, isReview } from '../kinds/common.ts';
 import { type Asker, reviewed, TRUSTED } from '../kinds/reviews.ts';
-import { messageOf, typed } from '../kinds/tables.ts';
+import { zeroOf } from '../kinds/shape.ts';
+import { messageOf, shapeOf, typed } from '../kinds/tables.ts';
 import { toPatch } from '../patch/patch.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
@@ -100,7 +101,8 @@ function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
 }
 
 /** Whether the server counts this kind's generations. Kubernetes does, except for its oldest kinds, and Leases. */
-const countsGenerations = ({ group }: ResourceInfo): boolean => !['', 'coordination.k8s.io', 'events.k8s.io'].includes(group);
+const countsGenerations = (info: ResourceInfo): boolean =>
+  shapeOf(info)?.countsGenerations ?? !['', 'coordination.k8s.io', 'events.k8s.io'].includes(info.group);
 
 /** The object that a creation writes. The server generates its name if it has only `generateName`. */
 function* prepareCreate(
@@ -126,7 +128,8 @@ function* prepareCreate(
     deletionTimestamp: undefined,
     deletionGracePeriodSeconds: undefined,
   });
-  const ready = context.prepared?.(created) ?? withMembers(created, NOTHING, info.apart);
+  const shape = shapeOf(info);
+  const ready = context.prepared?.(created) ?? withMembers(created, shape ? zeroOf(shape) : NOTHING, info.apart);
   const managedFields = yield* managedFieldsAfter(context, { terms, live: undefined, sent, object: ready, row: info.main });
   const stored = managedFields === ready.metadata.managedFields ? ready : withMeta(ready, { managedFields });
   const checked = yield* check(context, stored, {

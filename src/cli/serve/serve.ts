@@ -3,11 +3,13 @@ import { createServer as createSecureServer } from 'node:https';
 import { BUILT_IN_KINDS } from '../../apiserver/builtin.ts';
 import type { ResourceDefinition } from '../../apiserver/definition.ts';
 import { toCrdDefinition } from '../../apiserver/definitions/definitions.ts';
+import { kubernetesKind } from '../../apiserver/kinds/kubernetes.ts';
 import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts';
 import { readAccept } from '../../apiserver/request/path.ts';
 import { ApiServer } from '../../apiserver/server.ts';
 import { BAD_QUERY_TEXT } from '../../bridge/hub/query.ts';
 import { pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
+import { nameOf } from '../../cache/resource-client.ts';
 import { onSignals } from '../../operator/signals.ts';
 import type { FromFiles, Pair } from '../../operator/webhooks/from-files.ts';
 import type { LivePage } from '../../pages/document.ts';
@@ -78,6 +80,19 @@ export function withBuiltIn(named: ServeCommand['resources']): readonly Resource
   return [...BUILT_IN_KINDS, ...named.filter((each) => !isBuiltIn(each))];
 }
 
+/** The same with the definitions of Kubernetes' own kinds where the command line names one of them. */
+export async function withFields(resources: readonly ResourceDefinition[]): Promise<readonly ResourceDefinition[]> {
+  return await Promise.all(
+    resources.map(async (named) => {
+      const own = await kubernetesKind(named);
+      if (own?.namespaced && named.namespaced === false) {
+        throw new UsageError(`--resource: ${nameOf(own)} is not a cluster-scoped kind: leave out :cluster`, 'serve');
+      }
+      return own ?? named;
+    }),
+  );
+}
+
 interface ServeDeps {
   readonly command: ServeCommand;
   readonly output: Output;
@@ -91,7 +106,7 @@ interface ServeDeps {
 async function serveFrom(storage: Storage, deps: ServeDeps): Promise<number> {
   const { command, tls, tokens, log, crds } = deps;
   const events = new ServeEvents(log, systemClock);
-  const resources = withBuiltIn(command.resources);
+  const resources = await withFields(withBuiltIn(command.resources));
   const api = new ApiServer<string>({
     storage,
     resources,

@@ -7,8 +7,11 @@
 //	client-go elect         --server URL --namespace NS --name LEASE --identity ID
 //	client-go scale         --server URL --namespace NS --name FLEET
 //	client-go record        --server URL --namespace NS --name MAP
+//	client-go typed         --server URL --namespace NS
+//	client-go table         prints what is known of Kubernetes' own types
+//	client-go kinds         makes and reads objects of them, in JSON and protobuf
 //
-// The first three are about ConfigMaps; the last one reads and writes how many a fleet of example.com is.
+// The first three are about ConfigMaps; scale reads and writes how many a fleet of example.com is.
 package main
 
 import (
@@ -316,9 +319,13 @@ func scale(ctx context.Context, config *rest.Config) (func() map[string]string, 
 }
 
 func main() {
-	modes := map[string]mode{"informer": inform, "retry-watcher": retryWatch, "writer": write, "elect": elect, "scale": scale, "record": recordEvents}
+	if plain := map[string]func(){"table": printTable, "kinds": answerKinds}; len(os.Args) == 2 && plain[os.Args[1]] != nil {
+		plain[os.Args[1]]()
+		return
+	}
+	modes := map[string]mode{"informer": inform, "retry-watcher": retryWatch, "writer": write, "elect": elect, "scale": scale, "record": recordEvents, "typed": useTyped}
 	if len(os.Args) < 2 || modes[os.Args[1]] == nil {
-		panic("the first argument is informer, retry-watcher, writer, elect, scale or record")
+		panic("the first argument is informer, retry-watcher, writer, elect, scale, record or typed")
 	}
 	if err := flag.CommandLine.Parse(os.Args[2:]); err != nil {
 		panic(err)
