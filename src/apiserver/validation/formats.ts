@@ -209,6 +209,10 @@ const SUBDOMAIN_FAULT =
 const VALUE_FAULT =
   "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
+const DATA_KEY = /^[-._a-zA-Z0-9]+$/;
+const DATA_KEY_FAULT =
+  "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+
 const tooLong = (text: string, most: number, unit: 'bytes' | 'characters' = 'characters'): string[] =>
   text.length > most || utf8.encode(text).length > most ? [`must be no more than ${most} ${unit}`] : [];
 /** A longer text is too long for any of these: nothing else is checked, as that would take long for megabytes. */
@@ -238,6 +242,13 @@ export const label1035Faults = (text: string): string[] => [
 export const subdomainFaults = (text: string, unit: 'bytes' | 'characters' = 'characters'): string[] => [
   ...tooLong(text, 253, unit),
   ...unless(isOf(SUBDOMAIN, text), SUBDOMAIN_FAULT),
+];
+
+/** What is wrong with a key of a ConfigMap or a Secret. Upstream: `IsConfigMapKey`. */
+export const dataKeyFaults = (text: string): string[] => [
+  ...tooLong(text, 253),
+  ...unless(isOf(DATA_KEY, text), DATA_KEY_FAULT),
+  ...(text === '.' || text === '..' ? [`must not be '${text}'`] : unless(!text.startsWith('..'), "must not start with '..'")),
 ];
 
 /** What is wrong with the key of a label. */
