@@ -204,6 +204,20 @@ export const TAKEN: readonly string[] = [
   "quantity('1k') == quantity('1000')",
   "quantity('5').sub(2).asInteger() == 3",
   "url('a') == url('a')",
+  "url('http://EXAMPLE.com:80/').getHost() == 'EXAMPLE.com:80' && url('http://EXAMPLE.com:80/').getPort() == '80' && url('HTTP://EXAMPLE.com').getScheme() == 'http'",
+  "url('http://h').getEscapedPath() == '' && url('http://h/a/../b').getEscapedPath() == '/a/../b' && url('http://h/a\"b%41').getEscapedPath() == '/a%22bA' && url('http://h/[x]%41').getEscapedPath() == '/[x]%41'",
+  "url('http://[2001:DB8::0]:1/').getHostname() == '2001:DB8::0' && url('http://[fe80::1%25en0]/').getHostname() == 'fe80::1%en0' && url('http://h%C3%A9/').getHost() == 'h\u00e9' && url('http://u:p@h:/').getHost() == 'h:'",
+  "url('mailto:a@b.c').getEscapedPath() == '' && url('//h/x').getHost() == 'h' && url('///h/x').getEscapedPath() == '///h/x' && url('*').getEscapedPath() == '*' && isURL('//[::1')",
+  "url('http://h/?a=%zz&b=1;2&c=d=e&c&&=f+g#h').getQuery() == {'c': ['d=e', ''], '': ['f g']} && url('/#f').getEscapedPath() == '/'",
+  "url('HTTP://h/#a') == url('http://h/#a') && url('http://h/#a') != url('http://h/#b') && url('http://H/') != url('http://h/') && url('http://h:80/') != url('http://h/') && url('http://h/a b') == url('http://h/a%20b') && url('a:b') != url('a:c')",
+  "quantity('1.5k').isInteger() && quantity('1Ti').isInteger() && quantity('999999999999999999').isInteger() && quantity('1500').sub(quantity('500')).isInteger() && quantity('5').sub(2).asInteger() == 3",
+  "!quantity('1.0').isInteger() && !quantity('2000m').isInteger() && !quantity('1.5Ki').isInteger() && !quantity('1Pi').isInteger() && !quantity('1000000000000000000').isInteger() && !quantity('100E').isInteger() && !quantity('1.5').add(quantity('0.5')).isInteger()",
+  "sign(quantity('-5')) == -1 && sign(quantity('0')) == 0 && sign(quantity('.')) == 0 && sign(quantity('0.0000000001')) == 1 && quantity('1.0000000001') == quantity('1.000000001') && quantity('-1.0000000001') == quantity('-1.000000001')",
+  "!quantity('1').isLessThan(quantity('1')) && !quantity('1').isGreaterThan(quantity('1')) && quantity('1').compareTo(quantity('1001m')) == -1 && quantity('1').add(1) == quantity('2')",
+  "'\u00e9a'.charAt(1) == 'a' && 'abc'.charAt(3) == '' && '\u00c0\u00c9z'.upperAscii() == '\u00c0\u00c9Z' && '\u00c0Z'.lowerAscii() == '\u00c0z' && '%f'.format([-0.0]) == '0.000000'",
+  "'abc'.charAt(4) == ''",
+  "'abc'.charAt(-1) == ''",
+  "quantity('1.5').asInteger() == 1",
   "ip('::1') == ip('0:0:0:0:0:0:0:1')",
   "self.s.charAt(0) == 'a' && self.s.indexOf('b') == 1 && self.s.lastIndexOf('b') == 1 && self.s.substring(1) == 'bc' && self.s.upperAscii() == 'ABC' && self.s.trim() == 'abc'",
   "self.s.indexOf('b', 1) == 1",
@@ -324,6 +338,7 @@ export const TAKEN: readonly string[] = [
 
 /** Those that a definition may not have. */
 export const REFUSED: readonly string[] = [
+  "quantity('1').sign() == 1",
   'size() == 0',
   "self.s.startsWith('a', 'b')",
   "startsWith(self.s, 'a')",
