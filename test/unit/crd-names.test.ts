@@ -163,6 +163,28 @@ describe('names', () => {
     });
   });
 
+  test('a claim that is decided about again keeps what others have claimed later, and loses what they have been given', () => {
+    const claims = { singular: 'a', shortNames: ['s', 't'], listKind: 'AList' };
+    const waiting = fresh({ ...claims, kind: 'O' });
+    const status = {
+      ...{ acceptedNames: { plural: 'as', ...claims, kind: '' }, storedVersions: ['v1'] },
+      conditions: at(taken('Kind', '"O" is already in use'), refused) as never,
+    };
+    const again = (others: Partial<Crd['status']['acceptedNames']>, isEstablished: boolean): CrdNames | undefined => {
+      const conditions = at(isEstablished ? free : taken('Kind', ''), isEstablished ? done : refused);
+      const acceptedNames = { plural: 'bs', kind: '', ...others };
+      const metadata = { name: 'bs.example.com' };
+      const second = { ...other, metadata, status: { acceptedNames, conditions, storedVersions: ['v1'] } } as Crd;
+      const known = [{ ...waiting, status }, other, second];
+      return decided({ ...waiting, status }, { known, fixed: [], nowMs: 0, isAgain: true })?.status.acceptedNames;
+    };
+    expect(again({ ...claims, plural: 'as' }, false)).toBeUndefined();
+    expect(again({ singular: 'a' }, true)).toEqual({ plural: 'as', shortNames: ['s', 't'], kind: '', listKind: 'AList' });
+    expect(again({ listKind: 'AList' }, true)).toEqual({ plural: 'as', singular: 'a', shortNames: ['s', 't'], kind: '' });
+    expect(again({ shortNames: ['t'] }, true)).toEqual({ ...claims, plural: 'as', shortNames: ['s'], kind: '' });
+    expect(again({ plural: 'as' }, true)).toEqual({ ...claims, plural: '', kind: '' });
+  });
+
   test('a condition that says something else is written anew, with its time if its status is another one', () => {
     const refusal = next(fresh({ singular: 'o' })) as Crd;
     const [first, ...rest] = refusal.status.conditions ?? [];

@@ -295,6 +295,20 @@ test('a failure is reported, and what failed is tried again; the end of a storag
   expect(await there(at, child)).toEqual([false]);
 });
 
+test('an owner that cannot be read is no reason to delete anything, and is read again', async () => {
+  const { at, taps, errors, clock } = begin();
+  const none = { apiVersion: 'v1', kind: 'ConfigMap', name: 'none', uid: 'none' };
+  const failure = new Error('told to fail');
+  taps.set(`get ${MAPS}default/none`, () => Promise.reject(failure));
+  const child = await at.create('child', [none]);
+  await at.quiet();
+  expect([await there(at, child), errors]).toEqual([[true], [failure]]);
+  taps.clear();
+  clock.advance(RETRY_MS);
+  await at.quiet();
+  expect([await there(at, child), errors]).toEqual([[false], [failure]]);
+});
+
 test('events are not collected; other things with the same plural are', async () => {
   const others: ResourceDefinition = { ...ORDERS, plural: 'events', kind: 'Other' };
   const { at, errors } = begin({ resources: [...EVERYTHING, ...(EVENTS as readonly never[]), others] });
@@ -312,7 +326,7 @@ test('events are not collected; other things with the same plural are', async ()
 test('what refers to a kind by the wrong group or the wrong name is left alone, as is what has no name', async () => {
   const { at, errors } = begin();
   const owner = await at.create('owner');
-  const wrong = [{ apiVersion: 'other.example/v1' }, { kind: 'Other' }];
+  const wrong = [{ apiVersion: 'other.example/v1' }, { kind: 'Other' }].map((each) => ({ ...each, uid: 'never' }));
   const made: Made[] = [];
   for (const [index, each] of wrong.entries()) made.push(await at.create(`child-${index}`, [refTo(owner, each)]));
   await at.quiet();
@@ -338,6 +352,27 @@ test('a reference is taken away in the version in which an object is stored', as
   await at.quiet();
   const stored = await storage.get('default/a');
   expect([stored?.apiVersion, stored?.metadata?.ownerReferences, errors]).toEqual(['example.com/v2', [refTo(other)], []]);
+});
+
+test('a version that a kind has later counts as well, and what changes with it is followed', async () => {
+  const { errors, ...made } = collecting(closing, { customResourceDefinitions: true });
+  const at = new World(made);
+  const widgets: ResourceDefinition = { ...ORDERS, plural: 'widgets', kind: 'Widget' };
+  const [path, v2] = [`${CRDS}/widgets.example.com`, { apiVersion: 'example.com/v2', kind: 'Widget', name: 'none', uid: 'none' }];
+  expect((await at.rig.call('POST', CRDS, crdOf())).code).toBe(201);
+  await expect.poll(async () => (await at.rig.call('GET', '/apis/example.com/v1/widgets')).code).toBe(200);
+  const early = await at.create('early', [v2]);
+  await at.quiet();
+  expect(await there(at, early)).toEqual([true]);
+  const { versions } = (await at.rig.call('GET', path)).body.spec;
+  await at.rig.call('PATCH', path, { spec: { versions: [...versions, { ...versions[0], name: 'v2', storage: false }] } });
+  await expect.poll(() => at.get(early)).toBeUndefined();
+  const owner = await at.create('owner', [], { kind: widgets });
+  const child = await at.create('child', [refTo(owner)]);
+  await at.quiet();
+  await at.delete(owner);
+  await expect.poll(() => at.get(child)).toBeUndefined();
+  expect(errors).toEqual([]);
 });
 
 test('a kind that was removed and is served again is followed again', async () => {
