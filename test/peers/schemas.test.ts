@@ -237,7 +237,15 @@ const object = (schema: JsonSchema): fc.Arbitrary<object> =>
 
 /** What differs: words in other character sets, comments in comments, and groups. */
 const OTHER_EMAILS = /=\?|\(.*\(|;/;
-const CHARS = [...'afxzXZ0129_.:/@%[]()<>"\\+=,#? -\t\n\u00e9\u00b5\u2028*~{}^`$&!', '::', '..', '%41'];
+const CHARS = [
+  ...'afxzXZ0129_.:/@%[]()<>"\\+=,#? -\t\n\u00e9\u00b5\u2028*~{}^`$&!',
+  '::',
+  '..',
+  '%41',
+  '\u0007',
+  '\u000b',
+  '\u00a0',
+];
 const edit = fc.tuple(fc.nat(60), fc.nat(2), fc.constantFrom('', '', ...CHARS));
 
 /** Texts of a format, and texts that are nearly so. */
@@ -280,10 +288,7 @@ describe.skipIf(isMissing(program))('beside the packages of a kube-apiserver', (
       const spec = { type: 'object', additionalProperties: { type: 'string', format } };
       const members = Object.fromEntries(given.map((text, at) => [`k${at}`, text]));
       const asked = { apiVersion: 'example.com/v1', kind: 'Order', metadata: { name: 'a' }, spec: members };
-      const all = { schema: { type: 'object', properties: { spec } }, object: asked };
-      const refused = ({ causes }: Partial<Answer>): string[] => (causes ?? []).map(({ field }) => field).sort();
-      // How a text is shown is not compared: Go escapes more of what cannot be seen.
-      expect(refused(await ours(all))).toEqual(refused(await upstream(all)));
+      await compare({ schema: { type: 'object', properties: { spec } }, object: asked });
     });
     await fc.assert(property, { numRuns: runs(600) });
   });

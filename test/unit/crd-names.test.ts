@@ -90,7 +90,7 @@ describe('names', () => {
     expect(next({ ...fresh(), metadata: { name: 'as.example.com', deletionTimestamp: NOW } })).toBeUndefined();
   });
 
-  test.each<[what: string, wanted: Partial<CrdNames>, has: Partial<CrdNames>, condition: object]>([
+  test.each<[what: string, wanted: Partial<CrdNames>, has: Record<string, unknown>, condition: object]>([
     ['a plural', { plural: 'x' }, { plural: '' }, taken('Plural', '"x" is already in use')],
     ['a singular', { singular: 'os' }, { singular: undefined }, taken('Singular', '"os" is already in use')],
     ['a kind', { kind: 'OList', singular: 'a' }, { kind: '', listKind: 'OListList' }, taken('Kind', '"OList" is already in use')],

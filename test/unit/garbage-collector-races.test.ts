@@ -309,10 +309,12 @@ test('an owner that cannot be read is no reason to delete anything, and is read 
   expect([await there(at, child), errors]).toEqual([[false], [failure]]);
 });
 
+const EITHER = EVENTS as unknown as readonly [ResourceDefinition, ResourceDefinition];
+
 test('events are not collected; other things with the same plural are', async () => {
   const others: ResourceDefinition = { ...ORDERS, plural: 'events', kind: 'Other' };
-  const { at, errors } = begin({ resources: [...EVERYTHING, ...(EVENTS as readonly never[]), others] });
-  const [core, late] = EVENTS as unknown as readonly [ResourceDefinition, ResourceDefinition];
+  const [core, late] = EITHER;
+  const { at, errors } = begin({ resources: [...EVERYTHING, core, late, others] });
   const none = { apiVersion: 'v1', kind: 'ConfigMap', name: 'none', uid: 'none' };
   const event = await at.create('event', [none], { kind: core });
   const other = await at.create('other', [none], { kind: others });
