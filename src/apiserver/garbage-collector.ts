@@ -393,7 +393,7 @@ export class GarbageCollector {
   }
 }
 
-/** Whether a name can be in a URL. A storage refuses those that are no segment of a path. Upstream: `IsValidPathSegmentName`. */
+/** Whether a name can be in a URL. What no path has, such as `..`, a storage refuses. Upstream: `IsValidPathSegmentName`. */
 const isSegment = (name: unknown): boolean => typeof name === 'string' && !/[/%]/.test(name);
 
 /** Whether it is the same object, and still has all that decides about it. Otherwise, it is looked at again. */
