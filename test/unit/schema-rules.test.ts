@@ -175,6 +175,10 @@ describe('rules', () => {
       "'\u00e9a'.charAt(1) == 'a' && 'abc'.charAt(3) == '' && '\u00c0\u00c9z'.upperAscii() == '\u00c0\u00c9Z' && '\u00c0Z'.lowerAscii() == '\u00c0z' && '%f'.format([-0.0]) == '0.000000'",
       'x',
     ],
+    [
+      "[duration('1h'), duration('2h'), duration('1s')].sum() == duration('3h1s') && [1, 2].sum() == 3 && [0.5].sum() == 0.5",
+      'x',
+    ],
     ["url(self).getQuery()['x'] == ['1', '2'] && quantity('1').add(1) == quantity('2')", 'https://example.com/?x=1&x=2'],
   ])('%s', async (rule, value) => {
     expect(await said(any(rule), value)).toEqual([]);

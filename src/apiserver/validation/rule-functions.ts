@@ -84,9 +84,16 @@ function most<T>(list: readonly T[], sign: number): T {
   return list.reduce((best, each) => (order(each as never, best as never) * sign > 0 ? each : best));
 }
 
-function sum(list: readonly (bigint | number)[]): bigint | number {
+/** A type of cel-js. */
+interface Duration {
+  addDuration(other: Duration): Duration;
+}
+
+function sum(list: readonly (bigint | number | Duration)[]): bigint | number | Duration {
+  const [first, ...rest] = list;
+  if (typeof first === 'object') return rest.reduce((all: Duration, each) => all.addDuration(each as Duration), first);
   if (list.some((each) => typeof each === 'number')) return list.reduce((all: number, each) => all + Number(each), 0);
-  return list.reduce((all: bigint, each) => all + BigInt(each), 0n);
+  return list.reduce((all: bigint, each) => all + BigInt(each as bigint), 0n);
 }
 
 /** Both may make large results from small arguments: the result is charged before it is made. */
@@ -268,8 +275,8 @@ const FUNCTIONS: Readonly<Record<string, Function>> = {
   'kubernetes.Quantity.sub(int): kubernetes.Quantity': (one: Quantity, other: bigint) => one.plus(other, -1n),
 };
 
-/** Types for letters in signatures: numbers, and types that have an order. `A` is any type. */
-const LETTERS: Readonly<Record<string, readonly string[]>> = { N: ['int', 'double'], O: ORDERED };
+/** Types for letters in signatures: types that have sums, and types that have an order. `A` is any type. */
+const LETTERS: Readonly<Record<string, readonly string[]>> = { N: ['int', 'double', 'google.protobuf.Duration'], O: ORDERED };
 
 /**
  * All, by signature. For a list of anything, cel-js would take the first of several signatures that fit. So what is run has one,
