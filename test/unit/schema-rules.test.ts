@@ -179,6 +179,7 @@ describe('rules', () => {
       "[duration('1h'), duration('2h'), duration('1s')].sum() == duration('3h1s') && [1, 2].sum() == 3 && [0.5].sum() == 0.5",
       'x',
     ],
+    ["'\\u2003 a b\\u0085'.trim() == 'a b' && '\\ufeffa'.trim() == '\\ufeffa' && ' '.trim() == ''", 'x'],
     ["url(self).getQuery()['x'] == ['1', '2'] && quantity('1').add(1) == quantity('2')", 'https://example.com/?x=1&x=2'],
   ])('%s', async (rule, value) => {
     expect(await said(any(rule), value)).toEqual([]);

@@ -115,6 +115,16 @@ function replaced(text: string, from: string, to: string, most: bigint = -1n): s
   return parts.join(to);
 }
 
+const SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
+
+/** Without what Go takes for space. */
+function trimmed(text: string): string {
+  let [from, to] = [0, text.length];
+  while (from < to && SPACE.test(text.charAt(from))) from++;
+  while (to > from && SPACE.test(text.charAt(to - 1))) to--;
+  return text.slice(from, to);
+}
+
 /** A quantity, such as `1.5Gi`, as a whole number of billionths. `isWhole`: it was written as a whole number, of up to 64 bits. */
 class Quantity implements Keyed {
   readonly nanos: bigint;
@@ -237,6 +247,7 @@ const FUNCTIONS: Readonly<Record<string, Function>> = {
     if (at < 0n || at > BigInt(chars.length)) throw new Error(`index out of range: ${at}`);
     return chars[Number(at)] ?? '';
   },
+  'string.trimSpace(): string': trimmed,
   'string.toLowerAscii(): string': (text: string) => text.replace(/[A-Z]+/g, (part) => part.toLowerCase()),
   'string.toUpperAscii(): string': (text: string) => text.replace(/[a-z]+/g, (part) => part.toUpperCase()),
   'string.replace(string, string): string': replaced,

@@ -204,6 +204,7 @@ export const TAKEN: readonly string[] = [
   "quantity('1k') == quantity('1000')",
   "quantity('5').sub(2).asInteger() == 3",
   "url('a') == url('a')",
+  "'\\u2003 a b\\u0085'.trim() == 'a b' && '\\ufeffa'.trim() == '\\ufeffa' && ' '.trim() == ''",
   "[duration('1h'), duration('2h'), duration('1s')].sum() == duration('3h1s') && [1, 2].sum() == 3 && [0.5].sum() == 0.5",
   "url('http://EXAMPLE.com:80/').getHost() == 'EXAMPLE.com:80' && url('http://EXAMPLE.com:80/').getPort() == '80' && url('HTTP://EXAMPLE.com').getScheme() == 'http'",
   "url('http://h').getEscapedPath() == '' && url('http://h/a/../b').getEscapedPath() == '/a/../b' && url('http://h/a\"b%41').getEscapedPath() == '/a%22bA' && url('http://h/[x]%41').getEscapedPath() == '/[x]%41'",
