@@ -222,6 +222,48 @@ test.each<[what: string, schema: object, ...faults: string[]]>([
     obj({ type: 'object', properties: { '': t, 'a.b': { type: 'x' } } }),
     'NotSupported S.properties[spec].properties[a.b].type: Unsupported value: "x": supported values: "array", "boolean", "integer", "number", "object", "string"',
   ],
+  [
+    'members named as those of the metadata, elsewhere',
+    obj({ type: 'object', properties: { metadata: { type: 'string' }, kind: { type: 'integer' } } }),
+  ],
+  [
+    'members of the metadata of an embedded object',
+    obj({
+      type: 'object',
+      'x-kubernetes-embedded-resource': true,
+      properties: { metadata: { type: 'object', properties: { labels: { type: 'object' } } }, kind: { type: 'integer' } },
+    }),
+    'Invalid S.properties[spec].properties[kind].type: Invalid value: "integer": must be string',
+  ],
+  [
+    'a set of atomic objects and lists',
+    obj({
+      type: 'object',
+      properties: {
+        a: {
+          type: 'array',
+          'x-kubernetes-list-type': 'set',
+          items: { type: 'object', properties: { a: t }, 'x-kubernetes-map-type': 'atomic' },
+        },
+        b: {
+          type: 'array',
+          'x-kubernetes-list-type': 'set',
+          items: { type: 'array', items: t, 'x-kubernetes-list-type': 'atomic' },
+        },
+        c: {
+          type: 'array',
+          'x-kubernetes-list-type': 'set',
+          items: { type: 'array', items: t, 'x-kubernetes-list-type': 'set' },
+        },
+      },
+    }),
+    'Invalid S.properties[spec].properties[c].items.x-kubernetes-list-type: Invalid value: "set": must be atomic as item of a list with x-kubernetes-list-type=set',
+  ],
+  [
+    'the status of metadata as a text',
+    { type: 'object', properties: { metadata: { type: 'string' } } },
+    'Invalid S.properties[metadata].type: Invalid value: "string": must be object',
+  ],
 ])('%s', async (_, schema, ...faults) => {
   const found = await structuralFaults(schema as JsonSchema, { path: 'S', status: false });
   expect(
