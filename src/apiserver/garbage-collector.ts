@@ -26,7 +26,7 @@ import { invalid, isWatchError } from '../watch/errors.ts';
 import { paceOf, STRIDE } from '../watch/fair-queue.ts';
 import { WorkQueue } from '../workqueue/queue.ts';
 import { exponential } from '../workqueue/rate-limiters.ts';
-import { conflict, hasCode, MODIFIED, notFound } from './api-status.ts';
+import { conflict, hasCode, MODIFIED } from './api-status.ts';
 import { Follower } from './follower.ts';
 import { blocks, isSameOwners, type Node, OwnerIndex, type OwnerReference, ownersOf, waitsOf } from './owner-index.ts';
 import { type Catalog, type ResourceContext, type ResourceInfo, storageKey } from './resource-info.ts';
@@ -108,7 +108,7 @@ export class GarbageCollector {
 
   /** Begins, in the background. */
   start(): void {
-    if (this.running || this.stopping.signal.aborted) return;
+    if (this.stopping.signal.aborted) return;
     const { signal } = this.stopping;
     this.running = this.queue.run(CONCURRENCY, (task) => this.work(task), { signal, onError: (error) => this.failed(error) });
     this.kindsChanged();
@@ -314,12 +314,8 @@ export class GarbageCollector {
 
   /** Deletes an object, unless what was decided about it no longer holds. */
   private async remove({ context, place, object }: Found, propagation: DeleteOptions['propagation']): Promise<void> {
-    const preconditions = { uid: object.metadata?.uid, holds: (current: KubernetesObject) => isAsDecided(current, object) };
-    try {
-      await deleteObject(context, place, { dryRun: false, propagation, signal: this.stopping.signal, preconditions });
-    } catch (error) {
-      if (!hasCode(error, 404)) throw error;
-    }
+    const preconditions = { holds: (current: KubernetesObject) => isAsDecided(current, object) };
+    await deleteObject(context, place, { dryRun: false, propagation, signal: this.stopping.signal, preconditions });
   }
 
   /** Removes references to these owners. */
@@ -381,7 +377,6 @@ export class GarbageCollector {
   ): Promise<KubernetesObject> {
     const { info } = context;
     const make = (current: KubernetesObject): KubernetesObject => {
-      if (current.metadata?.uid !== object.metadata?.uid) throw notFound(info, place.name);
       if (!isAsDecided(current, object)) throw conflict(info, place.name, MODIFIED);
       return change(presented(info, current));
     };
@@ -398,13 +393,13 @@ export class GarbageCollector {
   }
 }
 
-/** Whether a name can be in a URL. Upstream: `IsValidPathSegmentName`. */
-const isSegment = (name: unknown): boolean => typeof name === 'string' && /^[^/%]+$/.test(name) && name !== '.' && name !== '..';
+/** Whether a name can be in a URL. What no path has, such as `..`, a storage refuses. Upstream: `IsValidPathSegmentName`. */
+const isSegment = (name: unknown): boolean => typeof name === 'string' && !/[/%]/.test(name);
 
-/** Whether an object still has all that decides about it; the rest may have changed. Otherwise, it is looked at again. */
+/** Whether it is the same object, and still has all that decides about it. Otherwise, it is looked at again. */
 function isAsDecided(current: KubernetesObject, object: KubernetesObject): boolean {
-  const rest = ({ metadata: { deletionTimestamp, finalizers = [] } = {} }: KubernetesObject): string =>
-    `${deletionTimestamp} ${[ORPHAN, FOREGROUND].map((each) => finalizers.includes(each))}`;
+  const rest = ({ metadata: { uid, deletionTimestamp, finalizers = [] } = {} }: KubernetesObject): string =>
+    `${uid} ${deletionTimestamp} ${[ORPHAN, FOREGROUND].map((each) => finalizers.includes(each))}`;
   return isSameOwners(ownersOf(current), ownersOf(object)) && rest(current) === rest(object);
 }
 

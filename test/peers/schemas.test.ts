@@ -12,6 +12,7 @@ import { structuralFaults } from '../../src/apiserver/validation/structural-faul
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { component, isMissing } from '../components.ts';
+import { FORMATS } from '../formats.ts';
 import { runs } from '../runs.ts';
 
 const program = component('schemas');
@@ -234,6 +235,35 @@ const object = (schema: JsonSchema): fc.Arbitrary<object> =>
     return JSON.parse(JSON.stringify({ apiVersion: 'example.com/v1', kind: 'Order', metadata: { name: 'a' }, spec })) as object;
   });
 
+/** What differs: words in other character sets, comments in comments, and groups. */
+const OTHER_EMAILS = /=\?|\(.*\(|;/;
+const CHARS = [
+  ...'afxzXZ0129_.:/@%[]()<>"\\+=,#? -\t\n\u00e9\u00b5\u2028*~{}^`$&!',
+  '::',
+  '..',
+  '%41',
+  '\u0007',
+  '\u000b',
+  '\u00a0',
+];
+const edit = fc.tuple(fc.nat(60), fc.nat(2), fc.constantFrom('', '', ...CHARS));
+
+/** Texts of a format, and texts that are nearly so. */
+const texts = fc.constantFrom(...Object.entries(FORMATS)).chain(([format, all]) => {
+  const known = all.flatMap((each) => each.split('|'));
+  const edited = fc.tuple(fc.constantFrom(...known), fc.array(edit, { minLength: 1, maxLength: 2 })).map(([text, edits]) =>
+    edits.reduce((now, [at, length, put]) => {
+      const from = at % (now.length + 1);
+      return now.slice(0, from) + put + now.slice(from + length);
+    }, text),
+  );
+  const nearly = fc.array(edited, { minLength: 40, maxLength: 40, size: 'max' });
+  return nearly.map((more) => ({
+    format,
+    texts: [...known, ...more].filter((each) => format !== 'email' || !OTHER_EMAILS.test(each)),
+  }));
+});
+
 describe.skipIf(isMissing(program))('beside the packages of a kube-apiserver', () => {
   beforeAll(() => {
     child = spawn(program.path);
@@ -251,6 +281,16 @@ describe.skipIf(isMissing(program))('beside the packages of a kube-apiserver', (
   test('objects are pruned, filled in and refused in the same way', async () => {
     const given = root.chain((schema) => fc.record({ schema: fc.constant(schema), object: object(schema), prune: fc.boolean() }));
     await fc.assert(fc.asyncProperty(given, compare), { numRuns: runs(600) });
+  });
+
+  test('texts have the same formats', async () => {
+    const property = fc.asyncProperty(texts, async ({ format, texts: given }) => {
+      const spec = { type: 'object', additionalProperties: { type: 'string', format } };
+      const members = Object.fromEntries(given.map((text, at) => [`k${at}`, text]));
+      const asked = { apiVersion: 'example.com/v1', kind: 'Order', metadata: { name: 'a' }, spec: members };
+      await compare({ schema: { type: 'object', properties: { spec } }, object: asked });
+    });
+    await fc.assert(property, { numRuns: runs(600) });
   });
 
   test('what an update does not change is refused in the same cases', async () => {

@@ -2,7 +2,9 @@
 // results are upstream's is compared in test/peers/differential-apply.test.ts.
 import { describe, expect, test } from 'vitest';
 import { ApiServer, BUILT_IN_KINDS, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { sameButTimes } from '../../src/apiserver/verbs/managed-fields.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 import { ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 import { crdOf, crdRig } from './crd-rig.ts';
 
@@ -241,6 +243,8 @@ describe('apply', () => {
     };
     expect(await refused(`${ORDERS_PATH}/a`, order({}))).toEqual([422, 'Invalid']);
     expect(await refused(`${ORDERS_PATH}/a?fieldManager=a%07b`, order({}))).toEqual([422, 'Invalid']);
+    const named = await call('PATCH', `${ORDERS_PATH}/a?fieldManager=a%07b`, order({}), APPLY);
+    expect(named.body.details.causes).toMatchObject([{ field: 'fieldManager', reason: 'FieldValueInvalid' }]);
     expect(await refused(`${ORDERS_PATH}/a?fieldManager=${'m'.repeat(129)}`, order({}))).toEqual([422, 'Invalid']);
     expect(await refused(`${one}&force=true`, {}, {})).toEqual([422, 'Invalid']);
     expect(await refused(one, '{')).toEqual([400, 'BadRequest']);
@@ -397,6 +401,40 @@ test('replicas and a status have the managers of what was written: the object, i
     ...[200, [red, phase, scaler, size, done]],
     ...[200, ['Apply a scale f:spec f:replicas', red, phase, size, done]],
     ...[200, ['Apply a scale f:spec f:replicas', 'Apply one  f:spec f:color,f:replicas', phase, size, done]],
+  ]);
+});
+
+test('the replicas of a Scale have the managers of versions without one, whatever these own', async () => {
+  const scale = { specReplicasPath: '.spec.count', statusReplicasPath: '.status.count' };
+  const rest = { ...ORDERS, fields: {}, validate: undefined };
+  const resources = [
+    { ...rest, scale },
+    { ...rest, version: 'v2' },
+  ] as ResourceDefinition[];
+  const { call } = rig({ resources, convert: { 'orders.example.com': (object) => object } });
+  const v2 = { ...order({ count: 1, item: 'x' }), apiVersion: 'example.com/v2' };
+  await call('PATCH', one, order({ count: 1 }), APPLY);
+  await call('PATCH', two.replace('/v1/', '/v2/'), v2, APPLY);
+  const scaled = await call('PATCH', `${ORDERS_PATH}/a/scale?fieldManager=scaler`, { spec: { replicas: 2 } });
+  expect([scaled.code, scaled.body.spec]).toEqual([200, { replicas: 2 }]);
+  const entries = (await call('GET', `${ORDERS_PATH}/a`)).body.metadata.managedFields as (Entry & { apiVersion: string })[];
+  expect(entries.map(({ manager, apiVersion, fieldsV1 }) => [manager, apiVersion, fieldsV1])).toEqual([
+    ['one', 'example.com/v1', { 'f:spec': {} }],
+    ['two', 'example.com/v2', { 'f:spec': { '.': {}, 'f:count': {}, 'f:item': {} } }],
+    ['scaler', 'example.com/v1', { 'f:spec': { 'f:count': {} } }],
+  ]);
+});
+
+test('two lists of managers are the same only if both have all entries', () => {
+  const entry = (manager: string, time: string): object => ({ manager, time, fieldsV1: { 'f:spec': {} } });
+  const [a, b] = [entry('a', '1'), entry('b', '1')];
+  const isSame = (one?: readonly object[], other?: readonly object[]): boolean => atOnce(sameButTimes(one, other));
+  expect([isSame(), isSame([a], [entry('a', '2')]), isSame([a, b], [a, b])]).toEqual([true, true, true]);
+  expect([isSame([a], [a, b]), isSame([a, b], [a]), isSame([a], [b]), isSame([], undefined)]).toEqual([
+    false,
+    false,
+    false,
+    false,
   ]);
 });
 

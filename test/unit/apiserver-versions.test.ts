@@ -135,6 +135,27 @@ describe('every verb in the version that is not stored', () => {
     });
   });
 
+  test('an owner of the other version owns its fields in the form of that version', async () => {
+    const { call } = await defined();
+    const apply = { 'content-type': 'application/apply-patch+yaml' };
+    const asking = (path: string, apiVersion: string, spec: object) =>
+      call('PATCH', path, { apiVersion, kind: 'Widget', metadata: { name: 'a' }, spec }, apply);
+    const [one, two] = [`${V1_PATH}/a?fieldManager=one`, `${V2_PATH}/a?fieldManager=two`];
+    expect((await asking(one, 'example.com/v1', { size: 3 })).code).toBe(201);
+    expect((await asking(two, 'example.com/v2', { sizes: [3] })).code).toBe(200);
+    const conflict = await asking(two, 'example.com/v2', { sizes: [4] });
+    expect([conflict.code, conflict.body.details.causes]).toEqual([
+      409,
+      [{ reason: 'FieldManagerConflict', message: 'conflict with "one"', field: '.spec.size' }],
+    ]);
+    const { body } = await asking(`${two}&force=true`, 'example.com/v2', { sizes: [4] });
+    const entries = body.metadata.managedFields as { manager: string; fieldsV1: object }[];
+    expect([body.spec, entries.map(({ manager, fieldsV1 }) => [manager, fieldsV1])]).toEqual([
+      { sizes: [4], color: 'red' },
+      [['two', { 'f:spec': { 'f:sizes': {} } }]],
+    ]);
+  });
+
   test('answers for the last finalizer with what would have been stored, defaults included', async () => {
     const { call, define } = crdRig();
     const only = { ...VERSIONS[1], ...SCHEMA({ color: { type: 'string' }, shape: { type: 'string', default: 'round' } }) };

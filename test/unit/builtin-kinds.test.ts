@@ -40,16 +40,20 @@ describe('configmaps', () => {
     const long = 'a'.repeat(254);
     const form =
       "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
-    for (const [key, problem] of [
-      [long, 'must be no more than 253 characters'],
+    const [most, dots] = ['must be no more than 253 characters', "must not start with '..'"];
+    for (const [key, ...problems] of [
+      [long, most],
       ['a b', form],
       ['.', "must not be '.'"],
       ['..', "must not be '..'"],
-      ['..a', "must not start with '..'"],
+      ['..a', dots],
+      ['../a', form, dots],
+      ['/'.repeat(254), most, form],
+      ['\u00e9'.repeat(127), most, form],
     ] as const) {
-      expect(await causes({ data: { [key]: '' } })).toEqual([
-        { field: `data[${key}]`, message: `Invalid value: "${key}": ${problem}` },
-      ]);
+      expect(await causes({ data: { [key]: '' } })).toEqual(
+        problems.map((problem) => ({ field: `data[${key}]`, message: `Invalid value: "${key}": ${problem}` })),
+      );
     }
     const finalizers = ['kubernetes', 'orphan', 'foregroundDeletion', 'x.io/y', 'mine', ''];
     const wrong = 'name is neither a standard finalizer name nor is it fully qualified';

@@ -9,69 +9,12 @@ import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { closers } from '../closing.ts';
-import { CONFIG_MAPS, EVERYTHING, NODES, ORDERS, quiet } from '../garbage-world.ts';
-import { remote, rig } from './apiserver-rig.ts';
-
-type Rig = ReturnType<typeof rig>;
+import { CONFIG_MAPS, EVERYTHING, NODES, quiet } from '../garbage-world.ts';
+import { remote } from './apiserver-rig.ts';
+import { BLOCKS, collecting, folderOf, type Made, refTo, World } from './garbage-rig.ts';
 
 const closing = closers();
-
-function server(options: Partial<ApiServerOptions> = {}): Rig & { readonly errors: unknown[] } {
-  const errors: unknown[] = [];
-  const storage = (options.storage as MemoryStorage | undefined) ?? new MemoryStorage();
-  const made = rig({
-    ...{ resources: EVERYTHING, garbageCollection: true, random: Math.random, onError: (error) => void errors.push(error) },
-    ...{ uid: () => crypto.randomUUID(), ...options, storage },
-  });
-  closing.push(() => made.server.shutdown());
-  return { ...made, storage, errors };
-}
-
-interface Made {
-  readonly path: string;
-  readonly object: KubernetesObject & { readonly metadata: { readonly uid: string; readonly name: string } };
-}
-
-interface More {
-  readonly finalizers?: readonly string[];
-  readonly namespace?: string;
-  readonly kind?: ResourceDefinition;
-}
-
-const folderOf = ({ kind = ORDERS, namespace = 'default' }: More): string => {
-  const at = kind.group === '' ? '/api/v1' : `/apis/${kind.group}/${kind.version}`;
-  return `${at}${kind.namespaced === false ? '' : `/namespaces/${namespace}`}/${kind.plural}`;
-};
-
-const refTo = ({ object }: Made, more: object = {}): object => ({
-  ...{ apiVersion: object.apiVersion, kind: object.kind, name: object.metadata.name, uid: object.metadata.uid, ...more },
-});
-
-const BLOCKS = { blockOwnerDeletion: true };
-
-class World {
-  readonly rig: Rig;
-  constructor(made: Rig) {
-    this.rig = made;
-  }
-  async create(name: string, ownerReferences: readonly object[] = [], more: More = {}): Promise<Made> {
-    const { finalizers } = more;
-    const { code, body } = await this.rig.call('POST', folderOf(more), { metadata: { name, ownerReferences, finalizers } });
-    expect([code, body.message]).toEqual([201, undefined]);
-    return { path: `${folderOf(more)}/${name}`, object: body };
-  }
-  async delete({ path }: Made, propagationPolicy?: string): Promise<number> {
-    return (await this.rig.call('DELETE', path, { propagationPolicy })).code;
-  }
-  async get({ path }: Made): Promise<KubernetesObject['metadata'] | undefined> {
-    const { code, body } = await this.rig.call('GET', path);
-    return code === 404 ? undefined : body.metadata;
-  }
-  quiet(): Promise<void> {
-    return quiet(this.rig.server.resource('orders.example.com/v1'));
-  }
-}
-
+const server = (options?: Partial<ApiServerOptions>) => collecting(closing, options);
 const world = (options?: Partial<ApiServerOptions>): World => new World(server(options));
 
 describe('what belongs to an object that goes', () => {
@@ -257,7 +200,9 @@ describe('owners', () => {
       expect.anything(),
       expect.anything(),
     ]);
-    expect(errors).toEqual([expect.objectContaining({ message: expect.stringContaining('Order order') })]);
+    const message =
+      'metadata.ownerReferences in example.com/zones/: expected owners without a namespace, as the object has none: these references are ignored, got "Order order"';
+    expect(errors).toEqual([expect.objectContaining({ message })]);
   });
 
   test('one of a kind that is not served decides nothing', async () => {

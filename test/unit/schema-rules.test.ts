@@ -30,7 +30,7 @@ describe('rules', () => {
     ["self.find('[0-9]+') == '12' && self.findAll('[0-9]').size() == 2", 'a12b'],
     ['self.sum() == 6 && self.min() == 1 && self.max() == 3 && self.indexOf(3) == 2', [1, 2, 3]],
     [
-      "quantity(self).isGreaterThan(quantity('1Mi')) && isQuantity(self) && quantity('500m').add(quantity('0.5')).asInteger() == 1",
+      "quantity(self).isGreaterThan(quantity('1Mi')) && isQuantity(self) && quantity('500m').add(quantity('0.5')) == quantity('1')",
       '1.5Gi',
     ],
     [
@@ -131,10 +131,70 @@ describe('rules', () => {
     ['self.transformList(i, v, self.transformList(j, w, i * w)) == [[0, 0], [1, 2]]', [1, 2]],
     ['self.exists(i, v, 1 / i == 1) && !self.all(i, v, 1 / i == 3)', [0, 0]],
     ["'__proto__' in self.transformMap(k, v, v)", JSON.parse('{"__proto__": 1}')],
+    [
+      "url('http://EXAMPLE.com:80/').getHost() == 'EXAMPLE.com:80' && url('http://EXAMPLE.com:80/').getPort() == '80' && url('HTTP://EXAMPLE.com').getScheme() == 'http'",
+      'x',
+    ],
+    [
+      "url('http://h').getEscapedPath() == '' && url('http://h/a/../b').getEscapedPath() == '/a/../b' && url('http://h/a\"b%41').getEscapedPath() == '/a%22bA' && url('http://h/[x]%41').getEscapedPath() == '/[x]%41'",
+      'x',
+    ],
+    [
+      "url('http://[2001:DB8::0]:1/').getHostname() == '2001:DB8::0' && url('http://[fe80::1%25en0]/').getHostname() == 'fe80::1%en0' && url('http://h%C3%A9/').getHost() == 'h\u00e9' && url('http://u:p@h:/').getHost() == 'h:'",
+      'x',
+    ],
+    [
+      "url('mailto:a@b.c').getEscapedPath() == '' && url('//h/x').getHost() == 'h' && url('///h/x').getEscapedPath() == '///h/x' && url('*').getEscapedPath() == '*' && isURL('//[::1')",
+      'x',
+    ],
+    [
+      "url('http://h/?a=%zz&b=1;2&c=d=e&c&&=f+g#h').getQuery() == {'c': ['d=e', ''], '': ['f g']} && url('/#f').getEscapedPath() == '/'",
+      'x',
+    ],
+    [
+      "url('HTTP://h/#a') == url('http://h/#a') && url('http://h/#a') != url('http://h/#b') && url('http://H/') != url('http://h/') && url('http://h:80/') != url('http://h/') && url('http://h/a b') == url('http://h/a%20b') && url('a:b') != url('a:c')",
+      'x',
+    ],
+    [
+      "quantity('1.5k').isInteger() && quantity('1Ti').isInteger() && quantity('999999999999999999').isInteger() && quantity('1500').sub(quantity('500')).isInteger() && quantity('5').sub(2).asInteger() == 3",
+      'x',
+    ],
+    [
+      "!quantity('1.0').isInteger() && !quantity('2000m').isInteger() && !quantity('1.5Ki').isInteger() && !quantity('1Pi').isInteger() && !quantity('1000000000000000000').isInteger() && !quantity('100E').isInteger() && !quantity('1.5').add(quantity('0.5')).isInteger()",
+      'x',
+    ],
+    [
+      "sign(quantity('-5')) == -1 && sign(quantity('0')) == 0 && sign(quantity('.')) == 0 && sign(quantity('0.0000000001')) == 1 && quantity('1.0000000001') == quantity('1.000000001') && quantity('-1.0000000001') == quantity('-1.000000001')",
+      'x',
+    ],
+    [
+      "!quantity('1').isLessThan(quantity('1')) && !quantity('1').isGreaterThan(quantity('1')) && quantity('1').compareTo(quantity('1001m')) == -1 && quantity('1').add(1) == quantity('2')",
+      'x',
+    ],
+    [
+      "'\u00e9a'.charAt(1) == 'a' && 'abc'.charAt(3) == '' && '\u00c0\u00c9z'.upperAscii() == '\u00c0\u00c9Z' && '\u00c0Z'.lowerAscii() == '\u00c0z' && '%f'.format([-0.0]) == '0.000000'",
+      'x',
+    ],
+    [
+      "[duration('1h'), duration('2h'), duration('1s')].sum() == duration('3h1s') && [1, 2].sum() == 3 && [0.5].sum() == 0.5",
+      'x',
+    ],
+    ["'\\u2003 a b\\u0085'.trim() == 'a b' && '\\ufeffa'.trim() == '\\ufeffa' && ' '.trim() == ''", 'x'],
     ["url(self).getQuery()['x'] == ['1', '2'] && quantity('1').add(1) == quantity('2')", 'https://example.com/?x=1&x=2'],
   ])('%s', async (rule, value) => {
     expect(await said(any(rule), value)).toEqual([]);
     expect(await said(any(`!(${rule})`), value)).toHaveLength(1);
+  });
+
+  test.each([
+    ["self.charAt(4) == ''", 'index out of range: 4'],
+    ["self.charAt(-1) == ''", 'index out of range: -1'],
+    ["quantity('1.5').asInteger() == 1", 'cannot convert value to integer'],
+    ["url('//[::1').getHost() == ''", 'URL parse error during conversion from string: parse "//[::1": invalid URI for request'],
+  ])('%s fails', async (rule, why) => {
+    expect(await said({ type: 'string', ...rules(rule) }, 'abc')).toEqual([
+      `spec FieldValueInvalid: Invalid value: "string": ${why} evaluating rule: ${rule}`,
+    ]);
   });
 
   test('say what is wrong, where, and why', async () => {
@@ -344,7 +404,7 @@ describe('rules of a definition', () => {
     ...['isSemver(self.s)', 'self.?n.optMap(v, v > 0).orValue(true)', 'self.l.transformList(i, v, v) == self.l'],
     ...['self.l.all(i, v, v != "" && i < 9)', 'self.ports.transformMap(i, p, p.port)[0] == 1', 'self.m.all(k, v, k == v)'],
     ...['!format.dns1123Label().validate(self.s).hasValue()', 'self.ports.sortBy(p, p.port)[0].name == "a"'],
-    ...['self.embedded.metadata.name == self.embedded.kind', "dyn(self.n) == 'a'", 'quantity(string(self.n)).sign() == 1'],
+    ...['self.embedded.metadata.name == self.embedded.kind', "dyn(self.n) == 'a'", 'sign(quantity(string(self.n))) == 1'],
   ])('that can hold are taken: %s', async (rule) => {
     expect(await refusals(rule)).toEqual([]);
   });

@@ -26,9 +26,9 @@ export function decided(crd: Crd, around: Surroundings): Crd | undefined {
   const { spec, status } = crd;
   const claimed = isSame(spec.names, status.acceptedNames);
   if (claimed && isTrue(crd, 'Established')) return undefined;
-  const used = usedNames(crd, around);
   const isInstalling = claimed && isTrue(crd, 'NamesAccepted');
-  const { names, conflict } = accepted(spec.names, isInstalling ? NO_NAMES : ownNames(crd, around), used);
+  const own = isInstalling ? NO_NAMES : ownNames(crd, around);
+  const { names, conflict } = accepted(spec.names, own, usedNames(crd, around, own));
   if (isInstalling && conflict === undefined) return withCondition(crd, ESTABLISHED, around.nowMs);
   const naming = conflict ?? NO_CONFLICTS;
   const old = conditionOf(crd, 'NamesAccepted');
@@ -68,7 +68,7 @@ function ownNames(crd: Crd, { known, fixed, nowMs, isAgain }: Surroundings): Crd
   if (isTrue(crd, 'Established')) return acceptedNames;
   if (!isAgain) return NO_NAMES;
   const established = known.filter((each) => isTrue(each, 'Established'));
-  const { resources, kinds } = usedNames(crd, { known: established, fixed, nowMs });
+  const { resources, kinds } = usedNames(crd, { known: established, fixed, nowMs }, NO_NAMES);
   const { plural, singular, shortNames = [], kind, listKind, ...rest } = acceptedNames;
   return {
     ...rest,
@@ -88,14 +88,15 @@ export function claimsOf(crd: Crd): readonly CrdNames[] {
   return isPending ? [status.acceptedNames, spec.names] : [status.acceptedNames];
 }
 
-/** The names that others in the group have. */
-function usedNames({ metadata, spec: { group } }: Crd, { known, fixed }: Surroundings): Used {
+/** The names that others in the group have, and its own: one of these is not free to be something else as well. */
+function usedNames({ metadata, spec: { group } }: Crd, { known, fixed }: Surroundings, own: CrdNames): Used {
   const resources = new Set<string | undefined>();
   const kinds = new Set<string | undefined>();
   const add = ({ plural, singular, shortNames = [], kind, listKind }: CrdNames): void => {
     for (const name of [plural, singular, ...shortNames]) if (name) resources.add(name);
     for (const name of [kind, listKind]) if (name) kinds.add(name);
   };
+  add(own);
   for (const info of fixed) if (info.group === group) add(info);
   for (const other of known) {
     if (other.spec.group === group && other.metadata?.name !== metadata?.name) for (const names of claimsOf(other)) add(names);
@@ -103,7 +104,7 @@ function usedNames({ metadata, spec: { group } }: Crd, { known, fixed }: Surroun
   return { resources, kinds };
 }
 
-/** The names that are free or already its own, and the last conflict. Upstream: `calculateNamesAndConditions`. */
+/** The names that are free or already its own as what they are, and the last conflict. Upstream: `calculateNamesAndConditions`. */
 function accepted(wanted: CrdNames, own: CrdNames, { resources, kinds }: Used): { names: CrdNames; conflict?: Said } {
   let conflict: Said | undefined;
   const taken = (reason: string, names: readonly string[]): void => {

@@ -3,6 +3,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { comparing } from '../../storage/json.ts';
 import { inPieces, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, ResourceDefinition } from '../definition.ts';
+import { dataKeyFaults } from '../validation/formats.ts';
 import { utf8Bytes } from '../verbs/metadata.ts';
 import { base64Bytes, fromBase64 } from './base64.ts';
 import { AGE, finalizersOf, required } from './common.ts';
@@ -27,7 +28,6 @@ export interface Secret extends KubernetesObject {
 
 /** The limit for all values of an object together. Upstream: `v1.MaxSecretSize`. */
 const MAX_DATA_BYTES = 2 ** 20;
-const MAX_KEY_CHARS = 253;
 
 const countOf = (...maps: readonly (object | undefined)[]): number =>
   maps.reduce((sum, map) => sum + Object.keys(map ?? {}).length, 0);
@@ -143,8 +143,7 @@ function* keysOf(
       bytes += field === 'data' && whole === '[]' ? utf8Bytes(value) : base64Bytes(value);
       const add = (problem: string): number =>
         causes.push({ field: `${field}[${key}]`, message: `Invalid value: ${JSON.stringify(key)}: ${problem}` });
-      const problem = keyProblem(key);
-      if (problem !== undefined) add(problem);
+      for (const problem of dataKeyFaults(key)) add(problem);
       if (field === 'data' && Object.hasOwn(binaryData, key)) add('duplicate of key present in binaryData');
     }
   }
@@ -153,17 +152,6 @@ function* keysOf(
     causes.push({ field: whole, message, reason: 'FieldValueTooLong' });
   }
   return causes;
-}
-
-function keyProblem(key: string): string | undefined {
-  if (key.length > MAX_KEY_CHARS) return `must be no more than ${MAX_KEY_CHARS} characters`;
-  if (!/^[-._a-zA-Z0-9]+$/.test(key)) {
-    const regex = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
-    return `${regex} (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')`;
-  }
-  if (key === '.') return "must not be '.'";
-  if (key === '..') return "must not be '..'";
-  return key.startsWith('..') ? "must not start with '..'" : undefined;
 }
 
 /** Changes of immutable data. */

@@ -26,6 +26,8 @@ interface Written {
   /** Whether it has an exponent as its suffix. */
   readonly isExponent: boolean;
   readonly hasFraction: boolean;
+  /** Whether Go reads it as an integer, and not as a decimal of any length. */
+  readonly isShort: boolean;
   /** Whether there is a digit at all: Go takes `m` for zero. */
   readonly isNumber: boolean;
 }
@@ -38,9 +40,12 @@ export function readQuantity(text: string): Written | undefined {
   const power = 10 * Math.max(0, BINARY.indexOf(suffix));
   const isExponent = suffix.length > 1 && power === 0;
   const exponent = power > 0 ? 0 : isExponent ? Number(suffix.slice(1)) : 3 * (DECIMAL.indexOf(suffix) - 3);
+  const digits = `${whole || '0'}${fraction}`;
+  const hasFraction = fraction !== '';
+  const room = power === 0 ? MAX_DIGITS : hasFraction ? -1 : MAX_BINARY_DIGITS - Math.trunc(power * 0.3);
   return {
-    ...{ sign, digits: `${whole || '0'}${fraction}`, power, scale: exponent - fraction.length, isExponent },
-    ...{ hasFraction: fraction !== '', isNumber: `${zeros}${whole}${fraction}` !== '' },
+    ...{ sign, digits, power, scale: exponent - fraction.length, isExponent, hasFraction },
+    ...{ isShort: digits.length <= room, isNumber: `${zeros}${whole}${fraction}` !== '' },
   };
 }
 
@@ -49,10 +54,9 @@ export function quantityOf(given: string): string | undefined {
   const text = given.trim();
   const read = readQuantity(text);
   if (read === undefined) return undefined;
-  const { sign, power, scale, isExponent, hasFraction, isNumber } = read;
+  const { sign, power, scale, isExponent, isShort, isNumber } = read;
   const digits = BigInt(read.digits) * 2n ** BigInt(power);
-  const room = power === 0 ? MAX_DIGITS : hasFraction ? -1 : MAX_BINARY_DIGITS - Math.trunc(power * 0.3);
-  const isQuick = read.digits.length <= room && scale >= NANO && digits <= MAX_INT64;
+  const isQuick = isShort && scale >= NANO && digits <= MAX_INT64;
   if (!isQuick && !isNumber) return undefined;
   const isKept = power === 0 ? scale % 3 === 0 && !/^0|000$/.test(read.digits) : BigInt(read.digits) % 8n !== 0n;
   if (isQuick && isKept) return text;

@@ -82,9 +82,10 @@ export const goEscaped = (json: string): string =>
 
 /** A text as Go writes it with `%q`; characters that could forge log lines are escaped. */
 export function quoted(text: string): string {
-  return JSON.stringify(text).replace(/\\u001b|\\[bf]|\\u00[01][0-9a-f]|[\p{C}\p{Zl}\p{Zp}]/gu, (char) => {
+  return JSON.stringify(text).replace(/\\[bf]|\\u00[01][0-9a-f]|[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu, (char) => {
     const code = char.length > 2 && char.startsWith('\\u') ? Number.parseInt(char.slice(2), 16) : (char.codePointAt(0) as number);
     if (char === '\\b' || char === '\\f') return char;
+    if (code === 7 || code === 11) return code === 7 ? '\\a' : '\\v';
     if (code < 0x80) return `\\x${code.toString(16).padStart(2, '0')}`;
     return code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
   });

@@ -25,24 +25,25 @@ const isIpv4 = (text: string): boolean => {
   return parts.length === 4 && parts.every((part) => /^0*\d{1,3}$/.test(part) && Number(part) <= 255);
 };
 
-/** As Go parses it, without a zone. */
-const isIpv6 = (text: string, isV4: Check = (part) => isIpv4(part) && !/(^|\.)0\d/.test(part)): boolean => {
+/** As Go parses it, without a zone. `isSloppy`: as it did long ago, with any number of zeros before a number. */
+const isIpv6 = (text: string, isSloppy: boolean = false): boolean => {
   if (text.length > 64) return false;
   const [head = '', tail, ...more] = text.split('::');
   if (more.length > 0) return false;
   const groups = [head, ...(tail === undefined ? [] : [tail])].flatMap((part) => (part === '' ? [] : part.split(':')));
   const last = groups.at(-1) ?? '';
-  const hasV4 = last.includes('.') && isV4(last) && (tail === undefined || tail !== '');
+  const hasV4 = last.includes('.') && isIpv4(last) && (isSloppy || !/(^|\.)0\d/.test(last)) && tail !== '';
   const words = hasV4 ? groups.slice(0, -1) : groups;
   const count = words.length + (hasV4 ? 2 : 0);
-  return words.every((word) => /^[0-9a-fA-F]{1,4}$/.test(word)) && (tail === undefined ? count === 8 : count < 8);
+  const form = isSloppy ? /^0*[0-9a-fA-F]{1,4}$/ : /^[0-9a-fA-F]{1,4}$/;
+  return words.every((word) => form.test(word)) && (tail === undefined ? count === 8 : count < 8);
 };
 
-const isIp: Check = (text) => (text.includes(':') ? isIpv6(text, isIpv4) : isIpv4(text));
+const isIp: Check = (text) => (text.includes(':') ? isIpv6(text, true) : isIpv4(text));
 
 const isCidr: Check = (text) => {
   const [address = '', bits = '', ...more] = text.split('/');
-  if (more.length > 0 || !isIp(address) || !/^\d{1,3}$/.test(bits)) return false;
+  if (more.length > 0 || !isIp(address) || !/^0*\d{1,3}$/.test(bits)) return false;
   return Number(bits) <= (address.includes(':') ? 128 : 32);
 };
 
@@ -69,14 +70,16 @@ const isDateTime: Check = (text) => {
 };
 
 const GO_DURATION = /^[-+]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
-const SCALA_DURATION = /(?<!\d)\d{1,18}\s{0,8}(?:ns|us|ms|[smhdw]|wk|hr|nano|micro|milli|sec|min|hour|day|week)/i;
-const ALONE = /^(?:ns|us|µs|ms|[smhdw]|hr|wk)$|^(?:nano|µs|micro|milli|sec|min|hour|day|week)/i;
+const UNIT = /^(?:ns|us|µs|ms|[smhdw]|hr|wk)$|^(?:nano|micro|milli|sec|min|hour|day|week)/i;
+const MAX_INT64 = 2n ** 63n - 1n;
 
+/** As Go has it, or with words for some of its units. No whole number may be longer than 64 bits. */
 const isDuration: Check = (text) => {
   if (text.length > 1_024) return false;
-  if (GO_DURATION.test(text)) return true;
-  if (!SCALA_DURATION.test(text)) return false;
-  return Array.from(text.matchAll(/\d+\s*([A-Za-zµ]+)/g)).some(([, unit = '']) => ALONE.test(unit));
+  const isGo = GO_DURATION.test(text);
+  const parts = Array.from((isGo ? text.replace(/\.\d*/g, '') : text).matchAll(/(\d+)[\t\n\f\r ]*([A-Za-zµ]+)/g));
+  const fit = parts.every(([, digits = '']) => BigInt(digits) <= MAX_INT64);
+  return fit && (isGo || parts.some(([, , unit = '']) => UNIT.test(unit)));
 };
 
 const LABEL = /^[a-zA-Z0-9\p{S}\p{L}](?:[-a-zA-Z0-9\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?$/u;
@@ -95,53 +98,59 @@ const isHostname: Check = (text) => {
 const isUri: Check = (text) => {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they make it invalid.
   if (text === '' || /[\0-\x1f\x7f]/.test(text)) return false;
+  if (text === '*') return true;
   const [scheme] = /^[a-zA-Z][a-zA-Z0-9+.-]*:/.exec(text) ?? [''];
   const rest = text.slice(scheme.length).split('?', 1)[0] as string;
   if (!rest.startsWith('/')) return scheme !== '';
-  if (text === '*') return true;
-  const [, authority, path = ''] = /^\/\/([^/]*)(.*)$/s.exec(scheme === '' && rest.startsWith('///') ? rest.slice(2) : rest) ?? [
-    '',
-    undefined,
-    rest,
-  ];
-  return !/%(?![0-9a-fA-F]{2})/.test(path) && (authority === undefined || isAuthority(authority));
+  // Without a scheme, even `//host` is a path.
+  const [, authority, path = ''] = (scheme && /^\/\/([^/]*)(.*)$/s.exec(rest)) || ['', undefined, rest];
+  return !/%(?![0-9a-fA-F]{2})/.test(path) && (authority === undefined || isAuthority(authority, scheme));
 };
 
-function isAuthority(text: string): boolean {
+/** Perhaps a user, a host, or an IPv6 address in brackets, perhaps with a zone, and perhaps a port. */
+function isAuthority(text: string, scheme: string): boolean {
   const at = text.lastIndexOf('@');
-  if (at >= 0 && !/^[A-Za-z0-9._:~!$&'()*+,;=%@-]*$/.test(text.slice(0, at))) return false;
+  if (at >= 0 && !/^(?:[A-Za-z0-9._:~!$&'()*+,;=@-]|%[0-9a-fA-F]{2})*$/.test(text.slice(0, at))) return false;
   const host = text.slice(at + 1);
-  const [, port = ''] = /^(?:\[[^\]]*\]|[^[:]*)(:\d*)?$/.exec(host) === null ? ['', 'x'] : ['', ''];
-  return port === '' && !/[ "<>\\^`{|}]/.test(host) && !/%(?![0-9a-fA-F]{2})/.test(host);
+  // Other schemes may have more colons.
+  const colon = /^https?:$/i.test(scheme) ? host.indexOf(':') : host.lastIndexOf(':');
+  const [, address, zone = ''] = /^\[([^%]*?)(?:%25(.+))?\](?::\d*)?$/.exec(host) ?? [];
+  if (address !== undefined) return isIpv6(address) && HOST.test(zone.replace(/%[0-9a-fA-F]{2}/g, ''));
+  return HOST.test(host) && (colon < 0 || /^:\d*$/.test(host.slice(colon)));
 }
 
-const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~\\u0080-\\u{10ffff}-]+";
-const ADDRESS = new RegExp(
-  `^(?:${ATOM}(?:\\.${ATOM})*|"(?:[^"\\\\\\r\\n]|\\\\.)*")@(?:${ATOM}(?:\\.${ATOM})*|\\[[^\\[\\]\\\\]+\\])$`,
-  'u',
-);
+/** Go minds neither quotes nor angle brackets. */
+const HOST = /^(?:[^\0-\x7f]|[A-Za-z0-9_.~!$&'()*+,;=:\]<>"-]|%25|%[89a-fA-F][0-9a-fA-F])*$/;
 
+const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~\\u0080-\\u{10ffff}-]+";
+const QTEXT = '[^\\0-\\x08\\x0a-\\x1f\\x7f"\\\\]';
+const ADDRESS = `[ \\t]*(?:${ATOM}(?:\\.${ATOM})*|"(?:${QTEXT}|\\\\.)+")@[ \\t]*(?:${ATOM}(?:\\.${ATOM})*|\\[([^\\[\\]\\\\]+)\\])`;
+const COMMENT = '\\((?:[^()\\\\]|\\\\.)*\\)';
+const WORD = `(?:"(?:${QTEXT}|\\\\.)*"|[^\\0-\\x20\\x7f"(),:;<>@[\\\\\\]])`;
+const DISPLAY_NAME = `[ \\t]*(?:${WORD}(?:[ \\t]|${COMMENT}|${WORD})*)?`;
+const EMAIL = new RegExp(`^(?:${ADDRESS}|${DISPLAY_NAME}<${ADDRESS}>)(?:[ \\t]|${COMMENT})*$`, 'u');
+
+/** Not those of a group, and no comments in comments. Words may be encoded in any character set. */
 const isEmail: Check = (text) => {
-  const trimmed = text.trim();
-  if (trimmed.length > 1_024) return false;
-  const [, name, inner] = /^([^<>]*)<([^<>]*)>$/.exec(trimmed) ?? [];
-  if (inner === undefined) return ADDRESS.test(trimmed);
-  return ADDRESS.test(inner) && /^(?:\s|"(?:[^"\\]|\\.)*"|[^\s"(),:;<>@[\\\]])*$/.test(name as string);
+  const found = text.length > 1_024 ? null : EMAIL.exec(text);
+  const literal = found?.[1] ?? found?.[2];
+  return found !== null && (literal === undefined || isIpv6(literal) || (isIpv4(literal) && !/(^|\.)0\d/.test(literal)));
 };
 
-const MAC = /^[0-9a-f]{2}(?:(:|-)[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}(?:(?:\1[0-9a-f]{2}){2}|(?:\1[0-9a-f]{2}){14})?$/i;
+const MAC =
+  /^(?:[0-9a-f]{12}|[0-9a-f]{16}|[0-9a-f]{40})$|^[0-9a-f]{2}(?:(:|-)[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}(?:(?:\1[0-9a-f]{2}){2}|(?:\1[0-9a-f]{2}){14})?$/i;
 const MAC_DOTTED = /^[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}(?:\.[0-9a-f]{4}|(?:\.[0-9a-f]{4}){7})?$/i;
 
 const sum = (text: string, weight: (at: number) => number): number =>
   Array.from(text).reduce((total, char, at) => total + weight(at) * (char === 'X' ? 10 : Number(char)), 0);
 
 const isIsbn10: Check = (text) => {
-  const digits = text.replace(/[\s-]+/g, '');
+  const digits = text.replace(/[\t\n\f\r -]+/g, '');
   return /^\d{9}[\dX]$/.test(digits) && sum(digits, (at) => at + 1) % 11 === 0;
 };
 
 const isIsbn13: Check = (text) => {
-  const digits = text.replace(/[\s-]+/g, '');
+  const digits = text.replace(/[\t\n\f\r -]+/g, '');
   return /^\d{13}$/.test(digits) && sum(digits, (at) => (at % 2 === 0 ? 1 : 3)) % 10 === 0;
 };
 
@@ -158,7 +167,7 @@ const isCard: Check = (text) => {
   return total % 10 === 0;
 };
 
-const BYTE = '(?:0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])';
+const BYTE = '[\\t\\n\\f\\r ]*(?:0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])[\\t\\n\\f\\r ]*';
 const uuid = (version: string, variant: string): Check =>
   matches(new RegExp(`^[0-9a-f]{8}-?[0-9a-f]{4}-?${version}[0-9a-f]{3}-?${variant}[0-9a-f]{3}-?[0-9a-f]{12}$`, 'i'));
 
@@ -184,7 +193,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   creditcard: isCard,
   ssn: (text) => text.length === 11 && /^\d{3}[- ]?\d{2}[- ]?\d{4}$/.test(text),
   hexcolor: matches(/^#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})$/),
-  rgbcolor: matches(new RegExp(`^rgb\\(\\s*${BYTE}\\s*,\\s*${BYTE}\\s*,\\s*${BYTE}\\s*\\)$`)),
+  rgbcolor: matches(new RegExp(`^rgb\\(${[BYTE, BYTE, BYTE].join(',')}\\)$`)),
   byte: isBase64,
   password: () => true,
   date: isDate,
@@ -208,6 +217,10 @@ const SUBDOMAIN_FAULT =
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const VALUE_FAULT =
   "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+const DATA_KEY = /^[-._a-zA-Z0-9]+$/;
+const DATA_KEY_FAULT =
+  "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
 const tooLong = (text: string, most: number, unit: 'bytes' | 'characters' = 'characters'): string[] =>
   text.length > most || utf8.encode(text).length > most ? [`must be no more than ${most} ${unit}`] : [];
@@ -238,6 +251,13 @@ export const label1035Faults = (text: string): string[] => [
 export const subdomainFaults = (text: string, unit: 'bytes' | 'characters' = 'characters'): string[] => [
   ...tooLong(text, 253, unit),
   ...unless(isOf(SUBDOMAIN, text), SUBDOMAIN_FAULT),
+];
+
+/** What is wrong with a key of a ConfigMap or a Secret. Upstream: `IsConfigMapKey`. */
+export const dataKeyFaults = (text: string): string[] => [
+  ...tooLong(text, 253),
+  ...unless(isOf(DATA_KEY, text), DATA_KEY_FAULT),
+  ...(text === '.' || text === '..' ? [`must not be '${text}'`] : unless(!text.startsWith('..'), "must not start with '..'")),
 ];
 
 /** What is wrong with the key of a label. */

@@ -86,9 +86,16 @@ function most<T>(list: readonly T[], sign: number): T {
   return list.reduce((best, each) => (order(each as never, best as never) * sign > 0 ? each : best));
 }
 
-function sum(list: readonly (bigint | number)[]): bigint | number {
+/** A type of cel-js. */
+interface Duration {
+  addDuration(other: Duration): Duration;
+}
+
+function sum(list: readonly (bigint | number | Duration)[]): bigint | number | Duration {
+  const [first, ...rest] = list;
+  if (typeof first === 'object') return rest.reduce((all: Duration, each) => all.addDuration(each as Duration), first);
   if (list.some((each) => typeof each === 'number')) return list.reduce((all: number, each) => all + Number(each), 0);
-  return list.reduce((all: bigint, each) => all + BigInt(each), 0n);
+  return list.reduce((all: bigint, each) => all + BigInt(each as bigint), 0n);
 }
 
 /** Both may make large results from small arguments: the result is charged before it is made. */
@@ -110,28 +117,50 @@ function replaced(text: string, from: string, to: string, most: bigint = -1n): s
   return parts.join(to);
 }
 
-/** A quantity, such as `1.5Gi`, as a whole number of billionths. */
+const SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
+
+/** Without what Go takes for space. */
+function trimmed(text: string): string {
+  let [from, to] = [0, text.length];
+  while (from < to && SPACE.test(text.charAt(from))) from++;
+  while (to > from && SPACE.test(text.charAt(to - 1))) to--;
+  return text.slice(from, to);
+}
+
+/** A quantity, such as `1.5Gi`, as a whole number of billionths. `isWhole`: it was written as a whole number, of up to 64 bits. */
 class Quantity implements Keyed {
   readonly nanos: bigint;
+  readonly isWhole: boolean;
 
-  constructor(nanos: bigint) {
+  constructor(nanos: bigint, isWhole: boolean) {
     this.nanos = nanos;
+    this.isWhole = isWhole && BigInt.asIntN(64, nanos / NANOS) === nanos / NANOS;
   }
 
   get key(): string {
     return `quantity ${this.nanos}`;
   }
+
+  plus(other: Quantity | bigint, sign: bigint = 1n): Quantity {
+    const { nanos, isWhole } = other instanceof Quantity ? other : { nanos: other * NANOS, isWhole: true };
+    return new Quantity(this.nanos + sign * nanos, this.isWhole && isWhole);
+  }
 }
 
+const NANOS = 1_000_000_000n;
 /** Longer than any that is meant. */
 const HUGE = /\d{41}|[eE][+-]?\d{3}/;
 
 function parsedQuantity(text: string): Quantity | undefined {
   const read = HUGE.test(text) ? undefined : readQuantity(text);
-  if (!read?.isNumber) return undefined;
-  const [digits, scale] = [BigInt(read.digits) * 2n ** BigInt(read.power), 9 + read.scale];
-  const nanos = scale >= 0 ? digits * 10n ** BigInt(scale) : digits / 10n ** BigInt(-scale);
-  return new Quantity(read.sign === '-' ? -nanos : nanos);
+  if (read === undefined || (!read.isNumber && !text.includes('.'))) return undefined;
+  const { sign, power, hasFraction, isShort } = read;
+  const [digits, scale] = [BigInt(read.digits) * 2n ** BigInt(power), 9 + read.scale];
+  const parts = 10n ** BigInt(-Math.min(scale, 0));
+  // Less than a billionth counts as one.
+  const nanos = scale >= 0 ? digits * 10n ** BigInt(scale) : (digits + parts - 1n) / parts;
+  // What upstream keeps as a decimal is never an integer.
+  return new Quantity(sign === '-' ? -nanos : nanos, isShort && (power === 0 ? read.scale >= 0 : !hasFraction));
 }
 
 function quantity(text: string): Quantity {
@@ -141,37 +170,56 @@ function quantity(text: string): Quantity {
   return made;
 }
 
-const nanosOf = (value: Quantity | bigint): bigint => (value instanceof Quantity ? value.nanos : value * NANOS);
-const NANOS = 1_000_000_000n;
-
-/** A parsed URL. */
+/** A parsed URL. Upstream: Go's `url.Parse`, once `url.ParseRequestURI` has taken the text. */
 class Url implements Keyed {
-  readonly url: URL;
+  readonly scheme: string;
+  /** With its port. */
+  readonly host: string;
+  readonly path: string;
+  readonly query: string;
+  readonly key: string;
 
   constructor(text: string) {
-    if (!hasFormat('uri', text))
+    const [, scheme = '', rest = '', query, fragment] =
+      /^(?:([a-zA-Z][a-zA-Z0-9+.-]*):)?([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(text) ?? [];
+    const hasHost = rest.startsWith('//') && (scheme !== '' || !rest.startsWith('///'));
+    if (!hasFormat('uri', text) || (hasHost && !hasFormat('uri', `${scheme || 'x'}:${rest}`)))
       throw new Error(`URL parse error during conversion from string: parse ${JSON.stringify(text)}: invalid URI for request`);
-    this.url = new URL(text, 'relative://');
-  }
-
-  get key(): string {
-    return `url ${this.url.href}`;
+    const [, authority = '', path = ''] = hasHost ? (/^\/\/([^/]*)(.*)$/s.exec(rest) ?? []) : ['', '', rest];
+    this.scheme = scheme.toLowerCase();
+    this.host = unescaped(authority.slice(authority.lastIndexOf('@') + 1));
+    this.path = scheme === '' || rest.startsWith('/') ? escapedPath(path) : '';
+    this.query = query ?? '';
+    this.key = `url ${JSON.stringify([this.scheme, authority, this.path || path, query, fragment])}`;
   }
 }
 
-function queryOf({ searchParams }: URL): object {
-  const query: Record<string, string[]> = {};
-  for (const name of new Set(searchParams.keys())) put(query, name, searchParams.getAll(name));
-  return query;
-}
+const utf8 = [new TextEncoder(), new TextDecoder()] as const;
 
-const isUrl = (text: string): boolean => {
-  try {
-    return new Url(text) !== undefined;
-  } catch {
-    return false;
+const unescaped = (text: string): string =>
+  text.replace(/(?:%[0-9a-fA-F]{2})+/g, (all) =>
+    utf8[1].decode(Uint8Array.from(all.slice(1).split('%'), (digits) => Number.parseInt(digits, 16))),
+  );
+
+/** A path as it is, if it may be in a URL, and otherwise with other escapes. */
+const escapedPath = (path: string): string =>
+  /^[\w.~!$&'()*+,;=:@[\]%/-]*$/.test(path)
+    ? path
+    : unescaped(path).replace(/[^\w.~$&+,/:;=@-]+/g, (all) =>
+        Array.from(utf8[0].encode(all), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
+      );
+
+/** Parts that have no right form are left out. */
+function queryOf({ query }: Url): object {
+  const made: Record<string, string[]> = {};
+  for (const part of query.split('&')) {
+    if (part === '' || /;|%(?![0-9a-fA-F]{2})/.test(part)) continue;
+    const [name = '', ...values] = part.replaceAll('+', ' ').split('=');
+    const key = unescaped(name);
+    put(made, key, [...(Object.hasOwn(made, key) ? (made[key] as string[]) : []), unescaped(values.join('='))]);
   }
-};
+  return made;
+}
 
 /** The index of a value in a list, by CEL's equality; -1 if it is not there. */
 function indexIn(list: readonly unknown[], value: unknown, isLast: boolean): bigint {
@@ -190,7 +238,14 @@ const FUNCTIONS: Readonly<Record<string, Function>> = {
   'string.findAll(string): list<string>': (text: string, pattern: string) => found(pattern, text, text.length + 1),
   'string.findAll(string, int): list<string>': (text: string, pattern: string, limit: bigint) =>
     found(pattern, text, limit < 0n ? text.length + 1 : Number(limit)),
-  'string.charAt(int): string': (text: string, at: bigint) => Array.from(text)[Number(at)] ?? '',
+  'string.charAt(int): string': (text: string, at: bigint) => {
+    const chars = Array.from(text);
+    if (at < 0n || at > BigInt(chars.length)) throw new Error(`index out of range: ${at}`);
+    return chars[Number(at)] ?? '';
+  },
+  'string.trimSpace(): string': trimmed,
+  'string.toLowerAscii(): string': (text: string) => text.replace(/[A-Z]+/g, (part) => part.toLowerCase()),
+  'string.toUpperAscii(): string': (text: string) => text.replace(/[a-z]+/g, (part) => part.toUpperCase()),
   'string.replace(string, string): string': replaced,
   'string.replace(string, string, int): string': replaced,
   'list.isSorted(): bool': (list: readonly never[]) =>
@@ -200,34 +255,35 @@ const FUNCTIONS: Readonly<Record<string, Function>> = {
   'list<O>.max(): O': (list: readonly never[]) => most(list, 1),
   'list<A>.indexOf(A): int': (list: readonly unknown[], value: unknown) => indexIn(list, value, false),
   'list<A>.lastIndexOf(A): int': (list: readonly unknown[], value: unknown) => indexIn(list, value, true),
-  'isURL(string): bool': (text: string) => isUrl(text),
+  'isURL(string): bool': (text: string) => hasFormat('uri', text),
   'url(string): kubernetes.URL': (text: string) => new Url(text),
-  'kubernetes.URL.getScheme(): string': ({ url }: Url) => (url.protocol === 'relative:' ? '' : url.protocol.slice(0, -1)),
-  'kubernetes.URL.getHost(): string': ({ url }: Url) => url.host,
-  'kubernetes.URL.getHostname(): string': ({ url }: Url) => url.hostname.replace(/^\[|\]$/g, ''),
-  'kubernetes.URL.getPort(): string': ({ url }: Url) => url.port,
-  'kubernetes.URL.getEscapedPath(): string': ({ url }: Url) => url.pathname,
-  'kubernetes.URL.getQuery(): map<string, list<string>>': ({ url }: Url) => queryOf(url),
+  'kubernetes.URL.getScheme(): string': ({ scheme }: Url) => scheme,
+  'kubernetes.URL.getHost(): string': ({ host }: Url) => host,
+  'kubernetes.URL.getHostname(): string': ({ host }: Url) => host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1'),
+  'kubernetes.URL.getPort(): string': ({ host }: Url) => /:(\d*)$/.exec(host)?.[1] ?? '',
+  'kubernetes.URL.getEscapedPath(): string': ({ path }: Url) => path,
+  'kubernetes.URL.getQuery(): map<string, list<string>>': queryOf,
   'isQuantity(string): bool': (text: string) => parsedQuantity(text) !== undefined,
   'quantity(string): kubernetes.Quantity': (text: string) => quantity(text),
   'kubernetes.Quantity.isGreaterThan(kubernetes.Quantity): bool': (one: Quantity, other: Quantity) => one.nanos > other.nanos,
   'kubernetes.Quantity.isLessThan(kubernetes.Quantity): bool': (one: Quantity, other: Quantity) => one.nanos < other.nanos,
   'kubernetes.Quantity.compareTo(kubernetes.Quantity): int': (one: Quantity, other: Quantity) =>
     BigInt(order(one.nanos as never, other.nanos as never)),
-  'kubernetes.Quantity.sign(): int': ({ nanos }: Quantity) => BigInt(order(nanos as never, 0n as never)),
-  'kubernetes.Quantity.isInteger(): bool': ({ nanos }: Quantity) => nanos % NANOS === 0n,
-  'kubernetes.Quantity.asInteger(): int': ({ nanos }: Quantity) => nanos / NANOS,
+  'sign(kubernetes.Quantity): int': ({ nanos }: Quantity) => BigInt(order(nanos as never, 0n as never)),
+  'kubernetes.Quantity.isInteger(): bool': ({ isWhole }: Quantity) => isWhole,
+  'kubernetes.Quantity.asInteger(): int': ({ nanos, isWhole }: Quantity) => {
+    if (!isWhole) throw new Error('cannot convert value to integer');
+    return nanos / NANOS;
+  },
   'kubernetes.Quantity.asApproximateFloat(): double': ({ nanos }: Quantity) => Number(nanos) / 1e9,
-  'kubernetes.Quantity.add(kubernetes.Quantity): kubernetes.Quantity': (one: Quantity, other: Quantity) =>
-    new Quantity(one.nanos + nanosOf(other)),
-  'kubernetes.Quantity.add(int): kubernetes.Quantity': (one: Quantity, other: bigint) => new Quantity(one.nanos + nanosOf(other)),
-  'kubernetes.Quantity.sub(kubernetes.Quantity): kubernetes.Quantity': (one: Quantity, other: Quantity) =>
-    new Quantity(one.nanos - nanosOf(other)),
-  'kubernetes.Quantity.sub(int): kubernetes.Quantity': (one: Quantity, other: bigint) => new Quantity(one.nanos - nanosOf(other)),
+  'kubernetes.Quantity.add(kubernetes.Quantity): kubernetes.Quantity': (one: Quantity, other: Quantity) => one.plus(other),
+  'kubernetes.Quantity.add(int): kubernetes.Quantity': (one: Quantity, other: bigint) => one.plus(other),
+  'kubernetes.Quantity.sub(kubernetes.Quantity): kubernetes.Quantity': (one: Quantity, other: Quantity) => one.plus(other, -1n),
+  'kubernetes.Quantity.sub(int): kubernetes.Quantity': (one: Quantity, other: bigint) => one.plus(other, -1n),
 };
 
-/** Types for letters in signatures: numbers, and types that have an order. `A` is any type. */
-const LETTERS: Readonly<Record<string, readonly string[]>> = { N: ['int', 'double'], O: ORDERED };
+/** Types for letters in signatures: types that have sums, and types that have an order. `A` is any type. */
+const LETTERS: Readonly<Record<string, readonly string[]>> = { N: ['int', 'double', 'google.protobuf.Duration'], O: ORDERED };
 
 /**
  * All, by signature. For a list of anything, cel-js would take the first of several signatures that fit. So what is run has one,

@@ -216,7 +216,8 @@ function clauseText(sign: string, value: unknown, digits: number): string {
     default: {
       const number = realOf(value, sign);
       if (!Number.isFinite(number)) return special(number, '∞', '-∞');
-      return sign === 'f' ? grouped(fixed(number, digits)) : scientific(number);
+      // A negative zero is written like any other, except in a list.
+      return sign === 'f' ? grouped(fixed(number + 0, digits)) : scientific(number);
     }
   }
 }

@@ -141,7 +141,7 @@ export async function loadCel(): Promise<Cel> {
 
 /** Functions that cel-go does not have, or has as macros, which a call with another number of arguments does not find. */
 const NO_FUNCTIONS: ReadonlySet<string> = new Set(
-  'matchesRe2 joinMetered json hex base64 at has all exists exists_one existsOne map filter bind optMap optFlatMap sortBy transformList transformMap transformMapEntry'.split(
+  'matchesRe2 joinMetered trimSpace toLowerAscii toUpperAscii json hex base64 at has all exists exists_one existsOne map filter bind optMap optFlatMap sortBy transformList transformMap transformMapEntry'.split(
     ' ',
   ),
 );
@@ -184,6 +184,9 @@ const DEEP: ReadonlySet<string> = new Set(['==', '!=', 'in']);
 const INSTEAD: ReadonlyMap<unknown, string> = new Map([
   ['matches', 'matchesRe2'],
   ['join', 'joinMetered'],
+  ['trim', 'trimSpace'],
+  ['lowerAscii', 'toLowerAscii'],
+  ['upperAscii', 'toUpperAscii'],
 ]);
 
 /** Charges every step of an expression, and makes its patterns linear. Returns the names that it uses. */

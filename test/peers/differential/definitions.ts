@@ -421,6 +421,11 @@ const NAMES: readonly Step[] = [
   post(crd('thirds', 'First')),
   settled('thirds', '"ListKindConflict"'),
   patch(at('firsts'), { spec: { names: { kind: 'Other' } } }),
+  // Its own plural is in use, by itself.
+  patch(at('firsts'), { spec: { names: { shortNames: ['fst', 'firsts'] } } }),
+  settled('firsts', '"ShortNamesConflict"'),
+  patch(at('firsts'), { spec: { names: { shortNames: ['fst'] } } }),
+  settled('firsts', '"NoConflicts"'),
   patch(at('firsts'), { spec: { scope: 'Cluster' } }),
   patch(at('firsts'), { spec: { group: 'other.example.com' } }),
   patch(at('firsts'), { spec: { names: { shortNames: ['one'], categories: ['all'] } } }),
