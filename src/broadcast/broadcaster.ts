@@ -1,4 +1,4 @@
-import { deciding, whenAborted } from '../watch/abort.ts';
+import { verdictOf, whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, checkText, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { type ErrorEvent, type MissingError, toExpired, type WatchEvent } from '../watch/event.ts';
@@ -303,7 +303,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
     const own: CursorOptions<E> = {
       capacity: wholeNumber('capacity', options.capacity ?? this.#capacity),
       policy: POLICIES[toOverflow(options.overflow ?? this.#overflow)],
-      filter: deciding('filter', filter),
+      filter: callable('filter', filter),
       onGap: callable('onGap', onGap),
       name: name === undefined ? name : checkText('name', name),
     };
@@ -407,7 +407,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
     let failure: { error: unknown } | undefined;
     try {
       // Runs before the cursor takes its position, so an event the filter publishes cannot come between prefix and stream.
-      for (const event of prefix ?? []) if (!own.filter || own.filter(event)) passed.push(event);
+      for (const event of prefix ?? []) if (!own.filter || verdictOf('filter', own.filter(event))) passed.push(event);
     } catch (error) {
       failure = { error };
     }

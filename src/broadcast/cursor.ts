@@ -1,3 +1,4 @@
+import { verdictOf } from '../watch/abort.ts';
 import { type Status, toExpired } from '../watch/event.ts';
 import { NONE, Reader } from '../watch/reader.ts';
 import { CursorState, noState } from './cursor-state.ts';
@@ -310,7 +311,7 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
       ownState.asked = this.position;
       ownState.verdict = undefined;
       try {
-        ownState.verdict = Boolean(filter(event));
+        ownState.verdict = verdictOf('filter', filter(event));
       } catch (error) {
         ownState.verdict = { error };
       }

@@ -499,8 +499,7 @@ test('a time that is a text, and functions that are async but may not be, are re
   ];
   for (const [at, source] of sources.entries()) {
     const operator = await testOperator({ controllers: [{ ...source, reconcile: () => {} } as never], objects: [web] });
-    const text =
-      at === 2 ? /keysOf: expected it to return an array of strings/ : /when: expected it to return a boolean: it cannot be a/;
+    const text = at === 2 ? /keysOf: expected it to return an array of strings/ : /when: expected a boolean, not a promise/;
     await expect(operator.settled()).rejects.toThrow(text);
     await operator.close();
   }
