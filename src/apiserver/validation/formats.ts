@@ -71,11 +71,14 @@ const isDateTime: Check = (text) => {
 
 const GO_DURATION = /^[-+]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
 const UNIT = /^(?:ns|us|µs|ms|[smhdw]|hr|wk)$|^(?:nano|micro|milli|sec|min|hour|day|week)/i;
+/** Longer texts of a format without a limit of its own take too long to look at, and are not meant. */
+const MAX_MEANT_CHARS = 1_024;
+
 const MAX_INT64 = 2n ** 63n - 1n;
 
 /** As Go has it, or with words for some of its units. No whole number may be longer than 64 bits. */
 const isDuration: Check = (text) => {
-  if (text.length > 1_024) return false;
+  if (text.length > MAX_MEANT_CHARS) return false;
   const isGo = GO_DURATION.test(text);
   const parts = Array.from((isGo ? text.replace(/\.\d*/g, '') : text).matchAll(/(\d+)[\t\n\f\r ]*([A-Za-zµ]+)/g));
   const fit = parts.every(([, digits = '']) => BigInt(digits) <= MAX_INT64);
@@ -132,7 +135,7 @@ const EMAIL = new RegExp(`^(?:${ADDRESS}|${DISPLAY_NAME}<${ADDRESS}>)(?:[ \\t]|$
 
 /** Not those of a group, and no comments in comments. Words may be encoded in any character set. */
 const isEmail: Check = (text) => {
-  const found = text.length > 1_024 ? null : EMAIL.exec(text);
+  const found = text.length > MAX_MEANT_CHARS ? null : EMAIL.exec(text);
   const literal = found?.[1] ?? found?.[2];
   return found !== null && (literal === undefined || isIpv6(literal) || (isIpv4(literal) && !/(^|\.)0\d/.test(literal)));
 };
@@ -144,13 +147,16 @@ const MAC_DOTTED = /^[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}(?:\.[0-9a-f]{4}|(?:\.[0-9a-
 const sum = (text: string, weight: (at: number) => number): number =>
   Array.from(text).reduce((total, char, at) => total + weight(at) * (char === 'X' ? 10 : Number(char)), 0);
 
+/** A number without what stands between its digits. */
+const ungrouped = (text: string, apart: RegExp): string => (text.length > MAX_MEANT_CHARS ? '' : text.replace(apart, ''));
+
 const isIsbn10: Check = (text) => {
-  const digits = text.replace(/[\t\n\f\r -]+/g, '');
+  const digits = ungrouped(text, /[\t\n\f\r -]+/g);
   return /^\d{9}[\dX]$/.test(digits) && sum(digits, (at) => at + 1) % 11 === 0;
 };
 
 const isIsbn13: Check = (text) => {
-  const digits = text.replace(/[\t\n\f\r -]+/g, '');
+  const digits = ungrouped(text, /[\t\n\f\r -]+/g);
   return /^\d{13}$/.test(digits) && sum(digits, (at) => (at % 2 === 0 ? 1 : 3)) % 10 === 0;
 };
 
@@ -158,7 +164,7 @@ const CARD =
   /^(?:4\d{12}(?:\d{3})?|5[1-5]\d{14}|6(?:011|5\d\d)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|(?:2131|1800|35\d{3})\d{11})$/;
 
 const isCard: Check = (text) => {
-  const digits = text.replace(/\D+/g, '');
+  const digits = ungrouped(text, /\D+/g);
   if (!CARD.test(digits)) return false;
   const doubled = (digit: number): number => (digit > 4 ? digit * 2 - 9 : digit * 2);
   const total = Array.from(digits)
