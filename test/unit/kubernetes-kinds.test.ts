@@ -163,6 +163,7 @@ describe('objects of such kinds', () => {
     [{ spec: { containers: {} } }, 'spec.containers: expected a list'],
     [{ spec: { containers: [{ resources: { limits: { cpu: 'much' } } }] } }, 'limits: expected a quantity'],
     [{ spec: { containers: [{ resources: { limits: { cpu: true } } }] } }, 'limits: expected a quantity'],
+    [{ spec: { containers: [{ resources: { limits: { cpu: { toString: null } } } }] } }, 'limits: expected a quantity'],
     [{ spec: { containers: [{ livenessProbe: { httpGet: { port: 1.5 } } }] } }, 'port: expected a whole number'],
     [{ spec: { containers: [{ livenessProbe: { httpGet: { port: {} } } }] } }, 'port: expected a whole number or a text'],
     [{ spec: { containers: [{ livenessProbe: { httpGet: { port: 2 ** 31 } } }] } }, 'port: expected a whole number'],

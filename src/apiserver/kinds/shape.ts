@@ -290,8 +290,8 @@ function readScalar(type: Scalar, value: unknown, { path, reading }: Place): unk
     return value;
   }
   if (type === 'quantity') {
-    const quantity = quantityOf(String(value));
-    if (quantity === undefined || (typeof value !== 'string' && typeof value !== 'number')) throw wrong('a quantity');
+    const quantity = typeof value === 'string' || typeof value === 'number' ? quantityOf(`${value}`) : undefined;
+    if (quantity === undefined) throw wrong('a quantity');
     return quantity;
   }
   if (type === 'intOrString' && typeof value !== 'number') {
