@@ -7,6 +7,7 @@ class Member implements Backlogged {
   readonly maxQueuedBytes: number;
   size: number = 0;
   looks: number = 0;
+  flushes: number = 0;
   expired: boolean = false;
   /** What its filter does. */
   whenLooked: () => void = () => {};
@@ -19,6 +20,10 @@ class Member implements Backlogged {
     this.looks++;
     this.whenLooked();
     return this.size;
+  }
+
+  flush(): void {
+    this.flushes++;
   }
 
   expire(): void {
@@ -64,12 +69,12 @@ describe('a backlog', () => {
     expect(full).toMatchObject({ expired: false, looks: 16 });
   });
 
-  test('does not measure a session whose connection has room again, and forgets it', () => {
+  test('does not measure a session whose connection has room again, but flushes it once, and forgets it', () => {
     const { backlog, members } = setUp(1_000);
     const [member] = members as [Member];
     member.isBehind = false;
     publish(backlog, 1_000, { bytes: 100, into: members });
-    expect(member).toMatchObject({ looks: 0, expired: false });
+    expect(member).toMatchObject({ looks: 0, flushes: 1, expired: false });
     member.isBehind = true;
     publish(backlog, 1_000, { bytes: 100, into: members });
     expect(member.looks).toBe(0);

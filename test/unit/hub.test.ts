@@ -430,6 +430,30 @@ describe('disconnect', () => {
   });
 });
 
+test('a client whose connection has room again gets what waits before its queue is too long, and not only in its turn', async () => {
+  const hub = new Hub({ overflow: 'wait', capacity: 200, maxQueuedBytes: 3_000 });
+  const filter = ({ object }: WatchEvent): boolean => (object as { n: number }).n % 3 > 0;
+  const sink = connect(hub, undefined, { options: { maxQueuedBytes: 1_500, filter } });
+  let n = 0;
+  const publish = (count: number, fill: number): void => {
+    for (let i = 0; i < count; i++) {
+      void hub.publish({ type: 'MODIFIED', object: { metadata: { name: `${n}` }, n: n++, filler: 'x'.repeat(fill) } });
+      // A sixteenth and one event more: those have 114 bytes without the filler.
+      expect(sink.session.queuedBytes).toBeLessThanOrEqual((1_500 * 17) / 16 + 114 + fill);
+    }
+  };
+  publish(13, 0);
+  sink.stall();
+  await turn();
+  publish(12, 31);
+  sink.resume();
+  publish(2, 29);
+  publish(3, 40);
+  await turn();
+  const numbers = sink.objects.map((object) => (object as unknown as { n: number }).n);
+  expect(numbers).toEqual(Array.from({ length: n }, (_, at) => at).filter((at) => at % 3 > 0));
+});
+
 describe.each(OVERFLOWS)('a client of %s that reads loses nothing', (overflow) => {
   test.each(['makes room', 'leaves'])('when another, for which many publishes wait, %s', async (how) => {
     const hub = new Hub({ overflow: 'wait', epoch: 'e' });

@@ -255,6 +255,8 @@ export interface Backlogged {
   readonly maxQueuedBytes: number;
   /** The bytes of all events that wait. Expensive: it looks at each of them. */
   readonly queuedBytes: number;
+  /** Writes what waits, as far as there is room. */
+  flush(): void;
   /** Ends it, because too many bytes wait. */
   expire(): void;
 }
@@ -269,7 +271,8 @@ const SHARE = 16;
  * have been published, and one whose connection has room need not be checked at all:
  *
  *     no room --> add: due in the next round --> exact size --> over the limit: expire
- *                     ^                             '--> due once the rest of its limit has been published
+ *                     ^                   |         '--> due once the rest of its limit has been published
+ *                     |                   '--> there is room again: flush, or its queue would grow on until its turn
  *                     '---- a round: each time a 16th of the smallest limit has been published
  *
  * So an event costs one addition. A client that is behind costs one comparison per round, and one walk through its queue when
@@ -313,15 +316,20 @@ export class Backlog<S extends Backlogged> {
 
   private examine(session: S): void {
     const { published } = this;
-    const left = session.isBehind ? session.maxQueuedBytes - session.queuedBytes : Infinity;
+    if (!session.isBehind) {
+      this.due.delete(session);
+      session.flush();
+      return;
+    }
+    const left = session.maxQueuedBytes - session.queuedBytes;
     // Its filter may have ended it.
     if (!this.due.has(session)) return;
-    if (left >= 0 && left < Infinity) {
+    if (left >= 0) {
       this.due.set(session, published + left);
       return;
     }
     this.due.delete(session);
-    if (left < 0) session.expire();
+    session.expire();
   }
 }
 
