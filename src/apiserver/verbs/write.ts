@@ -397,7 +397,7 @@ export interface UpdateTerms extends WriteTerms {
   readonly make: (current: KubernetesObject) => unknown;
 }
 
-/** What an update changes. Not a copy of its terms with more members: that takes as long as the update itself. */
+/** What an update changes, and its terms. These are not copied: of an object with ten members, that takes microseconds. */
 interface Updating {
   readonly terms: UpdateTerms;
   readonly current: KubernetesObject;
