@@ -51,6 +51,7 @@ export default defineConfig({
   },
   test: {
     globalSetup: './test/temporary.ts',
+    setupFiles: process.env.WATCHMUX_SEED === undefined ? [] : ['./test/fixed-seed.ts'],
     reporters: ['default', './config/skipped-reporter.ts'],
     // A line for each file: how long each test took is nobody's question until one fails.
     slowTestThreshold: 20 * LIMIT_MS,

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { MORE_PEERS } from './peers/binary.mjs';
@@ -28,6 +29,12 @@ describe('all tests', () => {
     // A search for a counter-example ends when it has one.
     expect(found(/numRuns: [\d_]+.*/g)).toEqual(['test/property/copies.ts: numRuns: 15_000, endOnFailure: true, seed: 1 });']);
     expect(found(/env\.WATCHMUX_RUNS/g, (path) => path === 'test/runs.ts')).toEqual([]);
+  });
+
+  test('a run of .ci/run can be repeated: what is random in it comes from WATCHMUX_SEED', () => {
+    expect(readText('.ci/run')).toMatch(/^export WATCHMUX_SEED$/m);
+    const seed = process.env.WATCHMUX_SEED;
+    expect(fc.readConfigureGlobal()?.seed).toBe(seed === undefined ? undefined : Number(seed));
   });
 
   test('what measures memory or time runs alone', () => {
