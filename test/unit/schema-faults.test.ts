@@ -152,6 +152,17 @@ test.each<[what: string, schema: object, ...faults: string[]]>([
     'TooLong S.properties[spec].default: Too long: may not be more than 1 byte',
   ],
   [
+    'a default outside of its type, whose format is of another type',
+    obj({ type: 'integer', format: 'float', default: 2 ** 63 }),
+    'Invalid S.properties[spec].default: Invalid value: "": Checked value must be of type integer (default format) in ',
+    'TypeInvalid S.properties[spec].default: Invalid value: "float64":  in body must be of type float: "float64"',
+  ],
+  [
+    'a default outside of its format',
+    obj({ type: 'integer', format: 'int32', default: 2 ** 31 }),
+    'Invalid S.properties[spec].default: Invalid value: "": Checked value must be of type integer with format int32 in ',
+  ],
+  [
     'a default of the metadata',
     { type: 'object', properties: { metadata: { type: 'object', properties: { name: { type: 'string', default: 'a' } } } } },
     'Forbidden S.properties[metadata].properties[name].default: Forbidden: must not be set in top-level metadata',

@@ -220,7 +220,7 @@ const TEXT_FORMATS: ReadonlySet<string> = new Set([
 export const isTextFormat = (format: string): boolean => format !== '' && TEXT_FORMATS.has(format.replaceAll('-', ''));
 
 /** A format that is not known for its type is ignored. */
-function formatOf(types: readonly string[], format: string): string {
+export function formatOf(types: readonly string[], format: string): string {
   const [type = 'string'] = types.length === 1 ? types : NONE;
   const isKnown = type === 'string' ? isTextFormat(format) : NUMBER_FORMATS[type]?.includes(format);
   return isKnown === true ? format : '';

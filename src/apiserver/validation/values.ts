@@ -29,7 +29,7 @@ import {
 } from './causes.ts';
 import { hasFormat, LABEL_1035 } from './formats.ts';
 import { toPattern } from './patterns.ts';
-import { isTextFormat, type Structural } from './structural.ts';
+import { formatOf, isTextFormat, type Structural } from './structural.ts';
 
 /** A missing value, as opposed to null. */
 const ABSENT: unique symbol = Symbol('absent');
@@ -197,11 +197,11 @@ function isInRange({ types, format }: Structural, value: number): boolean {
 
 function numeric(tree: Structural, value: number, { path, found }: Terms): void {
   const { multipleOf, maximum, minimum, exclusiveMaximum, exclusiveMinimum } = tree.source;
-  const isKnown = tree.format !== '' && !isTextFormat(tree.format);
-  const outside = (what: string): FieldCause =>
-    placeless(
-      `${what} value must be of type ${tree.types[0]} ${isKnown ? `with format ${tree.format}` : '(default format)'} in ${path}`,
-    );
+  const outside = (what: string): FieldCause => {
+    const format = formatOf(tree.types, tree.format);
+    const shown = format === '' ? '(default format)' : `with format ${format}`;
+    return placeless(`${what} value must be of type ${tree.types[0]} ${shown} in ${path}`);
+  };
   if (!isInRange(tree, value)) found.add(outside('Checked'));
   /** Limits of whole numbers are truncated, if they are in range. `breaks` returns what a value should be, if it is wrong. */
   const check = (bound: unknown, what: string, breaks: (limit: number, shown: string) => string | undefined): void => {
