@@ -6,7 +6,7 @@ import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, isRecord, oneOf, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { callable, callables, checkOptions, invalid, isRecord, oneOf, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { quietly, reporter } from '../watch/failures.ts';
 import { type Telemetry, toTelemetry } from '../watch/telemetry.ts';
 import type { AdmissionHooks } from './admission.ts';
@@ -269,8 +269,10 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   if (typeof customResourceDefinitions !== 'boolean') {
     throw invalid('customResourceDefinitions', customResourceDefinitions, 'true or false');
   }
-  if (!isRecord(convert)) throw invalid('convert', convert, 'an object of functions');
-  for (const [name, each] of Object.entries(convert)) callable(`convert[${JSON.stringify(name)}]`, each ?? null);
+  callables('convert', convert);
+  const { resources, cache = true } = options;
+  if (!Array.isArray(resources)) throw invalid('resources', resources, 'an array of definitions');
+  if (typeof cache !== 'boolean' && !isRecord(cache)) throw invalid('cache', cache, 'true, false or an object');
   if (options.managedFields !== undefined) oneOf('managedFields', options.managedFields, TRACKED);
   const limit = (name: keyof ApiServerLimits): [string, number] => {
     const { default: fallback, min } = LIMITS[name];
@@ -283,7 +285,7 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
     ...(options as unknown as ApiServerOptions),
     ...{ customResourceDefinitions, convert },
     ...{ ...limits, maxWatchMs: options.maxWatchMs ?? 2 * limits.minRequestTimeoutMs },
-    ...{ clock: requireMethod('clock', clock, 'schedule', 'a Clock'), now, random, uid },
+    ...{ clock, now, random, uid },
     onError,
     telemetry: toTelemetry(options.telemetry, onError),
     onCacheError: options.onError,

@@ -105,7 +105,6 @@ export class Catalog {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid definition, and for two of the same name. */
   constructor(definitions: readonly (ResourceDefinition | SchemaDefinition)[], convert: Readonly<Record<string, Convert>> = {}) {
-    if (!Array.isArray(definitions)) throw invalid('resources', definitions, 'an array of definitions');
     const infos = definitions.map((each) => toInfo(each));
     this.fixed = infos.map((info) => ({
       ...info,

@@ -98,7 +98,7 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
 ): UpgradeHandler {
   const serving = new WebSocketServing<I>(hub, options, [...SERVER_OPTIONS, 'path', 'maxInboundBytes', 'compression']);
   const { path = WATCH_PATH, compression = false } = options;
-  if (String(path)[0] !== '/') throw invalid('path', path, 'a path that begins with /');
+  if (!/^\/[^?#]*$/.test(path)) throw invalid('path', path, 'a path that begins with /, without a query');
   const maxInboundBytes = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
   const handshakes = new Handshakes({ compression, maxInboundBytes, clock: serving.limits.clock });
   const handle = (...[request, socket, head]: Parameters<UpgradeHandler>): void => {

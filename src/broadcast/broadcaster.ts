@@ -1,6 +1,6 @@
 import { verdictOf, whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, checkText, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, checkText, invalid, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
 import { type ErrorEvent, type MissingError, toExpired, type WatchEvent } from '../watch/event.ts';
 import { Failures } from '../watch/failures.ts';
 import { type KeepingOverflow, OVERFLOWS, type Overflow } from '../watch/overflow.ts';
@@ -285,7 +285,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
       replayBytes,
       stalls: {
         stalledMs: wholeNumber('stalledMs', stalledMs),
-        clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
+        clock,
         failures: new Failures('broadcaster', { onError, clock }),
       },
     });
@@ -300,6 +300,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
     checkOptions(options, WATCH_OPTIONS);
     const { filter, onGap, prefix, signal, name } = options;
     if (prefix !== undefined && !Array.isArray(prefix)) throw invalid('prefix', prefix, 'an array');
+    prefix?.forEach(checkEvent);
     const own: CursorOptions<E> = {
       capacity: wholeNumber('capacity', options.capacity ?? this.#capacity),
       policy: POLICIES[toOverflow(options.overflow ?? this.#overflow)],
@@ -333,7 +334,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
   /** Refuses anything that cannot be published. Returns the event's topics and its size, as far as they are needed. */
   #check(event: E): Routing | undefined {
     this.#refuseClosed('publish');
-    if (typeof event?.type !== 'string') throw invalid('event', event, 'an event, whose type is a string');
+    checkEvent(event);
     if (!this.#topicsOf && !this.#sizeOf) return undefined;
     const topics = toTopics(this.#topicsOf?.(event));
     const bytes = this.#sizeOf ? wholeNumber('sizeOf', this.#sizeOf(event)) : 0;
@@ -431,6 +432,10 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
 /** Returns a valid policy; throws INVALID_ARGUMENT otherwise. */
 export function toOverflow(overflow: Overflow): Overflow {
   return oneOf('overflow', overflow, OVERFLOWS);
+}
+
+function checkEvent(event: WatchEvent): void {
+  if (typeof event?.type !== 'string') throw invalid('event', event, 'an event, whose type is a string');
 }
 
 /** Returns `sizeOf`, if it is needed. */

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { TRANSPORTS } from '../bridge/client/client-options.ts';
 import type { ClientTransport } from '../bridge/client.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
-import { distance } from '../watch/errors.ts';
+import { nearest } from '../watch/errors.ts';
 import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
 import { NEW_OPTIONS, type NewCommand, toNew } from './new/new-args.ts';
@@ -134,12 +134,6 @@ function helpOr(topic: CommandName, args: readonly string[]): Command {
     throw new UsageError(`${what}; see watchmux ${topic} --help`, topic);
   }
   return parsed.values.help === true ? { command: 'help', topic } : read(new Given(topic, parsed));
-}
-
-/** The name that was probably meant; empty if none is similar. */
-function nearest(name: string, names: readonly string[]): string {
-  const [near = ''] = [...names].sort((one, other) => distance(name, one) - distance(name, other));
-  return distance(name, near) <= Math.min(name.length, near.length) / 2 ? near : '';
 }
 
 /** Turns `--port -1` into `--port=-1`, so that the error is about the number, and not about an unknown option. */

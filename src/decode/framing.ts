@@ -26,7 +26,7 @@
  * Kubernetes writes one per line.
  */
 
-import { checkOptions, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
 
 /** A push parser from bytes to frames. */
 export interface Framer {
@@ -98,6 +98,7 @@ abstract class BufferedFramer implements Framer {
     checkOptions(options, ['maxFrameBytes', 'oversize', 'onSkip']);
     this.limit = wholeNumber('maxFrameBytes', options.maxFrameBytes ?? 16 * 1024 * 1024, 1);
     oneOf('oversize', options.oversize ?? 'error', ['error', 'skip']);
+    callable('onSkip', options.onSkip);
     this.options = options;
   }
 

@@ -108,7 +108,7 @@ export class Operator {
     this.name = name;
     this.#options = options;
     this.#metrics = new OperatorMetrics(this.#telemetry);
-    this.#clock = requireMethod('clock', clock ?? systemClock, 'schedule', 'a Clock');
+    this.#clock = clock ?? systemClock;
     this.#failures = new Failures(`operator ${name}`, { clock: this.#clock, print: (line) => log.error(line) });
     const tell: OperatorDeps['tell'] = (error, failure) => this.#tell(error, failure);
     const caches = new KindCaches({

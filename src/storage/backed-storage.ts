@@ -19,7 +19,7 @@ import type { KubernetesObject } from '../cache/object.ts';
 import { isPromise } from '../watch/abort.ts';
 import { Backoff } from '../watch/backoff.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
+import { callable, callables, checkOptions, wholeNumber } from '../watch/errors.ts';
 import { reporter } from '../watch/failures.ts';
 import { inPieces, type Pace, paceOf } from '../watch/fair-queue.ts';
 import type { Watch } from '../watch/watch.ts';
@@ -219,7 +219,7 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
     if (backend.checkHealth) this.checkHealth = async () => backend.checkHealth?.();
     this.#shared = shared;
     this.#prefix = prefix;
-    this.#fields = fields;
+    this.#fields = callables('fields', fields);
   }
 
   async get(key: string, options: GetOptions = {}): Promise<T | undefined> {

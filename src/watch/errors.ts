@@ -135,6 +135,13 @@ export function callable<F>(name: string, value: F): F {
   return value;
 }
 
+/** Returns `value` if it is an object of functions; otherwise throws INVALID_ARGUMENT. */
+export function callables<F extends object>(name: string, value: F): F {
+  if (!isRecord(value)) throw invalid(name, value, 'an object of functions');
+  for (const [key, each] of Object.entries(value)) callable(`${name}[${JSON.stringify(key)}]`, each ?? null);
+  return value;
+}
+
 /** Returns `value` if it is one of `words`; otherwise throws INVALID_ARGUMENT. */
 export function oneOf<W extends string>(name: string, value: W, words: readonly W[]): W {
   if (!words.includes(value)) throw invalid(name, value, `one of ${words.join(', ')}`);
@@ -144,15 +151,19 @@ export function oneOf<W extends string>(name: string, value: W, words: readonly 
 /**
  * Returns `options`. Throws INVALID_ARGUMENT for anything but an object, for a list, a promise and the like, and for an option that
  * is not in `names`: a misspelt one would otherwise mean the default. An option that is undefined counts as not given. Class
- * instances may have other members, so only plain objects are checked.
+ * instances may have other members, so the names of plain objects only are checked. `signal` and `clock` are the same everywhere.
  */
 export function checkOptions<O extends object>(options: O, names: readonly (keyof O & string)[]): O {
   // A promise, a signal or a list would otherwise mean the defaults, such as no authentication.
   if (!/Object|Module/.test({}.toString.call(options))) throw invalid('options', options, 'an object');
   for (const name of Object.keys(options) as (keyof O & string)[]) {
-    if (names.includes(name) || options[name] === undefined || !isPlain(options)) continue;
-    const nearest = names.reduce((one, other) => (distance(name, other) < distance(name, one) ? other : one));
-    throw new WatchError('INVALID_ARGUMENT', `unknown option ${name.slice(0, 80)}: did you mean ${nearest}?`);
+    const value: unknown = options[name];
+    if (name === 'signal' && !isNullish(value)) requireMethod(name, value as AbortSignal, 'addEventListener', 'an AbortSignal');
+    if (name === 'clock' && value !== undefined) requireMethod(name, value as { schedule: unknown }, 'schedule', 'a Clock');
+    if (names.includes(name) || value === undefined || !isPlain(options)) continue;
+    const near = nearest(name, names);
+    const advice = near ? `did you mean ${near}?` : `expected one of ${names.join(', ')}`;
+    throw new WatchError('INVALID_ARGUMENT', `unknown option ${name.slice(0, 80)}: ${advice}`);
   }
   return options;
 }
@@ -161,6 +172,13 @@ export function checkOptions<O extends object>(options: O, names: readonly (keyo
 export function isPlain(object: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(object);
   return !prototype || !Object.getPrototypeOf(prototype);
+}
+
+/** The name that was probably meant; empty if none is similar. */
+export function nearest(name: string, names: readonly string[]): string {
+  const near = names.reduce((one, other) => (distance(name, other) < distance(name, one) ? other : one), names[0] ?? '');
+  const beginsAlike = name.length > 2 && near.startsWith(name.slice(0, 3));
+  return beginsAlike || distance(name, near) <= Math.min(name.length, near.length) / 2 ? near : '';
 }
 
 /** The number of letters to insert, remove or replace to get from one word to the other (Levenshtein), row by row. */

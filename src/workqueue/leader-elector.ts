@@ -85,7 +85,7 @@ function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
   const { leases, name, identity = crypto.randomUUID(), onAnswer } = checkOptions(options, NAMES);
   const { onNewLeader, onError, now, random } = options;
   callable('onAnswer', onAnswer);
-  const clock = requireMethod('clock', options.clock ?? systemClock, 'schedule', 'a Clock');
+  const clock = options.clock ?? systemClock;
   const failures = new Failures(`leader elector ${name}`, { clock });
   for (const method of ['get', 'create', 'update'] as const) requireMethod('leases', leases, method, 'a resource of leases');
   return {

@@ -1,6 +1,6 @@
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, checkText, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { Meter } from './meter.ts';
 import { defaultRateLimiter, type RateLimiter } from './rate-limiters.ts';
 import { type AddOptions, type RunOptions, runWorkers, type Work, type WorkQueueOptions } from './run.ts';
@@ -58,7 +58,7 @@ export class WorkQueue<K> implements AsyncIterable<K> {
       maxKeys = 1_000_000,
       agingMs = 1_000,
     } = checkOptions(options, OPTIONS);
-    this.#own = { name, clock: requireMethod('clock', clock, 'schedule', 'a Clock') };
+    this.#own = { name: checkText('name', name), clock };
     this.#limiter = requireMethod('rateLimiter', options.rateLimiter ?? defaultRateLimiter({ clock }), 'when', 'a RateLimiter');
     callable('onMetric', onMetric);
     this.#meter = onMetric && new Meter({ ...this.#own, onMetric });

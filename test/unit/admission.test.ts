@@ -418,6 +418,26 @@ test.each([
   expect(notices[0]).not.toHaveProperty('error');
 });
 
+test.each([400, 404, 429, 500, 599, '401'])(
+  'a status of %j that authenticate returns admits nobody: the notice says what was wrong',
+  (status) => {
+    const notices: unknown[] = [];
+    const hub = new Hub({ onNotice: (notice) => void notices.push(notice) });
+    const { admission } = setUp({ authenticate: () => ({ status, message: 'no' }) }, hub);
+    expect(admission.admit(caller())).toMatchObject({ code: 503 });
+    expect(notices).toMatchObject([
+      { reason: 'failed', error: { message: expect.stringMatching(/^status: expected 401 or 403, /) } },
+    ]);
+  },
+);
+
+test.each([200, 'active', undefined, 4040])('a status of %j is part of an identity', async (status) => {
+  const seen: unknown[] = [];
+  const hooks = { authenticate: () => ({ status }), watchOptions: (_: unknown, who: unknown) => (seen.push(who) ? {} : {}) };
+  await setUp(hooks as never).admission.admit(caller());
+  expect(seen).toEqual([{ status }]);
+});
+
 test.each([
   [{ filter: 'all' }, 'filter: expected a function, got "all"'],
   [{ capacity: 0 }, 'capacity: expected a whole number >= 1, got 0'],

@@ -3,13 +3,16 @@ import { EMPTY, type Observable } from 'rxjs';
 import { describe, expect, test } from 'vitest';
 import * as nodeStream from '../../src/adapters/node-stream.ts';
 import * as rx from '../../src/adapters/rxjs.ts';
+import { ApiServer } from '../../src/apiserver/index.ts';
 import { connect } from '../../src/bridge/client.ts';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { createConnectionHandler, createHttpHandler, Hub, toBookmark } from '../../src/bridge/http.ts';
 import { attachWebSocketServer, createUpgradeHandler } from '../../src/bridge/websocket.ts';
 import * as root from '../../src/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeWatcher, HistoryRecorder } from '../../src/testing/index.ts';
 import { invalid, shownOf } from '../../src/watch/errors.ts';
+import { WorkQueue } from '../../src/workqueue/index.ts';
 
 const watch = (): root.Watch<root.WatchEvent> => root.emptyWatch<root.WatchEvent>();
 const hub = new Hub();
@@ -71,7 +74,7 @@ test.each(TAKES_OPTIONS)('%s refuses an option that it does not know', (_name, c
   expect(call).toThrow(
     expect.objectContaining({
       code: 'INVALID_ARGUMENT',
-      message: expect.stringMatching(/^unknown option capacitty: did you mean \w+\?$/),
+      message: expect.stringMatching(/^unknown option capacitty: (did you mean capacity\?|expected one of \w+(, \w+)*)$/),
     }),
   );
 });
@@ -115,6 +118,23 @@ describe('what is no object with options, but would pass for one without any', (
     for (const options of [bare, asModule, new Settings(), new Proxy({ capacity: 1 }, {})])
       expect(() => new root.Broadcaster(options)).not.toThrow();
   });
+});
+
+test.each<[string, string, (value: never) => unknown, readonly unknown[]]>([
+  ['Hub', 'random', (random) => new Hub({ random }), [1, 'x', {}]],
+  ['Hub', 'nextTurn', (nextTurn) => new Hub({ nextTurn }), [1, 'x', {}]],
+  ['NewlineFramer', 'onSkip', (onSkip) => new root.NewlineFramer({ onSkip }), [1, 'x', {}]],
+  ['createUpgradeHandler', 'path', (path) => createUpgradeHandler(hub, { path }), ['w', '/w?x=1', '/w#a', 5]],
+  ['WorkQueue', 'name', (name) => new WorkQueue({ name }), [1, {}, null]],
+  ['MemoryStorage', 'fields', (fields) => new MemoryStorage({ fields }), [1, 'x', [], { a: 1 }, { a: undefined }]],
+  ['scope', 'fields', (fields) => new MemoryStorage().scope('a/', { fields }), [1, 'x', { a: null }]],
+  ['ApiServer', 'cache', (cache) => new ApiServer({ storage: new MemoryStorage(), resources: [], cache }), [1, 'x', null]],
+  ['ApiServer', 'resources', (resources) => new ApiServer({ storage: new MemoryStorage(), resources }), [1, 'x', {}, undefined]],
+])('%s refuses a %s of another kind', (_name, option, call, values) => {
+  for (const value of values) {
+    const message = expect.stringMatching(`^${option}(\\["a"\\])?: expected `);
+    expect(() => call(value as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message }));
+  }
 });
 
 describe('an argument of the wrong kind', () => {

@@ -134,6 +134,11 @@ describe('options', () => {
       () => make().watch({ filter: false as unknown as () => boolean }),
       /^filter: expected a function, got false$/,
     ],
+    [
+      'watch prefix',
+      () => make().watch({ prefix: [event(0), 1] as unknown as TestEvent[] }),
+      /^event: expected an event, .* got 1$/,
+    ],
     ['watch prefix', () => make().watch({ prefix: 5 as unknown as TestEvent[] }), /^prefix: expected an array, got 5$/],
     [
       'watch prefix',

@@ -154,6 +154,40 @@ describe('arguments', () => {
     expect(network.links).toEqual([]);
   });
 
+  test.each([
+    ['onGap', [5, 'x', {}, true], 'a function'],
+    ['onStateChange', [5, 'x', {}], 'a function'],
+    ['random', [1, 'x', null], 'a function'],
+    ['fetch', [3, 'x', {}], 'a function'],
+    ['WebSocket', [3, 'x', {}], 'a function'],
+    ['bookmarks', ['no', 0, null, {}], 'a boolean'],
+    ['reconnectOnEnd', ['no', 0, {}], 'a boolean'],
+    ['resourceVersion', [7, true, {}], 'a string'],
+    ['token', [5, {}, true], 'a string or a function'],
+    ['headers', [5, 'x'], 'an object or a function'],
+    ['codec', [5, 'x'], 'a codec'],
+    ['clock', [5, {}, null], 'a Clock'],
+    ['signal', [5, {}, new AbortController()], 'an AbortSignal'],
+  ])('%s of another kind', (name, values, expected) => {
+    for (const value of values) {
+      const message = expect.stringContaining(`${name}: expected ${expected}, got `);
+      expect(refused('http://h/', { [name]: value })).toMatchObject({ code: 'INVALID_ARGUMENT', message });
+    }
+    expect(network.links).toEqual([]);
+  });
+
+  test('null, where there is no default, is as good as nothing', async () => {
+    const { watch } = open('http', { signal: null, onGap: null, headers: null, token: null, codec: null } as never);
+    expect(watch.state).toBe('connecting');
+    await watch.return();
+  });
+
+  test.each(['http://ann:secret@h/', 'https://ann@h/watch'])('credentials in a URL, which fetch does not take: %s', (url) => {
+    const { message } = thrown(() => connect(url, network.options('http'))) as Error;
+    expect(message).toMatch(/^url: expected a URL without credentials/);
+    expect(message).not.toMatch(/ann|secret/);
+  });
+
   test('the smallest numbers allowed', async () => {
     for (const least of [{ capacity: 1 }, { idleTimeoutMs: 0 }, { idleTimeoutMs: undefined }, { maxAttempts: Infinity }]) {
       const { watch } = open('http', least);

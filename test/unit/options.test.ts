@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import { systemClock } from '../../src/watch/clock.ts';
 import { checkOptions } from '../../src/watch/errors.ts';
 import { thrown } from './support.ts';
 
@@ -14,8 +15,6 @@ describe('options', () => {
     ['overflowPolicy', 'overflow'],
     ['over', 'overflow'],
     ['key', 'keyOf'],
-    ['', 'keyOf'],
-    ['k'.repeat(1_000_000), 'keyOf'],
   ])('an unknown one is refused, with the nearest known one: %.20s', (name, nearest) => {
     const error = thrown(() => check({ overflow: 'wait', [name]: 3 }));
     expect(error).toMatchObject({
@@ -23,6 +22,34 @@ describe('options', () => {
       code: 'INVALID_ARGUMENT',
       message: `unknown option ${name.slice(0, 80)}: did you mean ${nearest}?`,
     });
+  });
+
+  test.each(['', 'heartbeatMs', 'k'.repeat(1_000_000)])(
+    'one that is like none is refused, with all known ones: %.20s',
+    (name) => {
+      expect(thrown(() => check({ [name]: 3 }))).toMatchObject({
+        message: `unknown option ${name.slice(0, 80)}: expected one of capacity, overflow, keyOf`,
+      });
+    },
+  );
+
+  test.each([5, 'x', {}, true, () => {}, new AbortController()])(
+    'a signal and a clock are what they should be: not %s',
+    (wrong) => {
+      const checked = (options: object): unknown => thrown(() => checkOptions(options as never, ['signal', 'clock'] as never));
+      const code = 'INVALID_ARGUMENT';
+      expect(checked({ signal: wrong })).toMatchObject({
+        code,
+        message: expect.stringMatching(/^signal: expected an AbortSignal, got /),
+      });
+      expect(checked({ clock: wrong })).toMatchObject({ code, message: expect.stringMatching(/^clock: expected a Clock, got /) });
+    },
+  );
+
+  test('a signal, a clock and nothing instead of them are taken', () => {
+    for (const options of [{ signal: AbortSignal.abort(), clock: systemClock }, { signal: null }, { clock: undefined }]) {
+      expect(checkOptions(options, ['signal', 'clock'] as never)).toBe(options);
+    }
   });
 
   test.each([

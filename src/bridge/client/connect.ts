@@ -1,3 +1,4 @@
+import type { Codec } from '../../decode/codec.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { checkOptions, invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
@@ -82,23 +83,26 @@ const WORDS: Readonly<Record<string, readonly unknown[]>> = {
 };
 
 const BACKOFF: readonly (keyof Backoff)[] = ['minMs', 'maxMs', 'factor'];
-/** The names of all options: records, so that none can be forgotten. */
-const names: Record<Exclude<keyof ConnectOptions<never>, keyof Defaults>, 1> = {
-  signal: 1,
-  resourceVersion: 1,
-  transport: 1,
-  onGap: 1,
-  onStateChange: 1,
-  headers: 1,
-  token: 1,
-  backoff: 1,
-  idleTimeoutMs: 1,
-  onExpired: 1,
-  codec: 1,
+
+/** What an option is that has no default, or one of the host: a record, so that none can be forgotten. */
+const KINDS: Readonly<Record<Exclude<keyof ConnectOptions<never>, keyof Defaults> | 'fetch' | 'WebSocket', string>> = {
+  signal: 'an object',
+  resourceVersion: 'a string',
+  transport: 'a string',
+  onGap: 'a function',
+  onStateChange: 'a function',
+  headers: 'an object or a function',
+  token: 'a string or a function',
+  backoff: 'an object',
+  idleTimeoutMs: 'a number',
+  onExpired: 'a string',
+  codec: 'an object',
+  fetch: 'a function',
+  WebSocket: 'a function',
 };
 export const CONNECT_OPTIONS: readonly (keyof ConnectOptions<never>)[] = Object.keys({
   ...defaults(),
-  ...names,
+  ...KINDS,
 }) as (keyof ConnectOptions<never>)[];
 
 type Defaults = ReturnType<typeof defaults>;
@@ -107,19 +111,26 @@ export function toSettings<E>(options: ConnectOptions<E>): ClientSettings<E> & A
   const settings: Record<string, unknown> = defaults();
   const backoff = checkOptions(options.backoff ?? {}, BACKOFF);
   for (const [name, value] of Object.entries({ ...checkOptions(options, CONNECT_OPTIONS), ...backoff })) {
-    if (value === undefined) continue;
-    const words = WORDS[name];
-    const whole = name === 'capacity';
-    // Nothing fits in a queue of length 0.
-    const min = whole || name === 'maxBufferedBytes' ? 1 : 0;
-    const isNumber = typeof settings[name] === 'number' || name === 'idleTimeoutMs';
-    const fits = words
-      ? words.includes(value)
-      : !isNumber || ((whole ? Number.isInteger(value) : typeof value === 'number') && (value as number) >= min);
-    if (!fits) throw invalid(name, value, words ? `one of ${words.join(', ')}` : `a ${whole ? 'whole ' : ''}number >= ${min}`);
+    const kind: string | undefined = KINDS[name as keyof typeof KINDS];
+    if (value === undefined || (value === null && kind !== undefined && kind !== 'a number')) continue;
+    const expected = expectedOf(name, value, kind ?? `a ${typeof settings[name]}`);
+    if (expected !== undefined) throw invalid(name, value, expected);
     settings[name] = value;
   }
   return settings as unknown as ClientSettings<E> & AttemptSettings;
+}
+
+/** What an option should be, if it is not. */
+function expectedOf(name: string, value: unknown, kind: string): string | undefined {
+  const words = WORDS[name];
+  if (words) return words.includes(value) ? undefined : `one of ${words.join(', ')}`;
+  if (name === 'codec') return typeof (value as Codec<unknown>).decode === 'function' ? undefined : 'a codec';
+  if (kind !== 'a number') return kind.includes(typeof value) ? undefined : kind;
+  const whole = name === 'capacity';
+  // Nothing fits in a queue of length 0.
+  const min = whole || name === 'maxBufferedBytes' ? 1 : 0;
+  const fits = (whole ? Number.isInteger(value) : typeof value === 'number') && (value as number) >= min;
+  return fits ? undefined : `a ${whole ? 'whole ' : ''}number >= ${min}`;
 }
 
 /** What is needed to open connections. */
@@ -208,6 +219,8 @@ function check(url: URL | undefined, means: AttemptSettings): void {
     throw invalid('token', typeof token, 'visible ASCII, and no header authorization beside it');
   const transport = transportOf(url, means);
   const socket = transport === 'websocket';
+  if (!socket && url && (url.username || url.password))
+    throw invalid('url', `${url.protocol}//...@${url.host}`, 'a URL without credentials: fetch takes none; use token or headers');
   if (socket) checkWebSocket(means.WebSocket, names[0]);
   // If the host has none, a later attempt would fail as well.
   const needed = socket ? 'WebSocket' : 'fetch';

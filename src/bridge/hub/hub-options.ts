@@ -260,15 +260,13 @@ const COUNTS: Readonly<Record<CountedOption, readonly [fallback: number, min: nu
   maxCatchUpBytes: [DEFAULTS.maxQueuedBytes, 0],
   maxReads: [4, 1],
 };
-const HOOKS = ['snapshot', 'keyOf', 'topicsOf', 'onNotice', 'onError', 'now'] as const;
+const HOOKS = ['snapshot', 'keyOf', 'topicsOf', 'onNotice', 'onError', 'now', 'random', 'nextTurn'] as const;
 const OTHERS: Readonly<Record<Exclude<keyof HubOptions, CountedOption | (typeof HOOKS)[number]>, true>> = {
   overflow: true,
   epoch: true,
   source: true,
   telemetry: true,
   clock: true,
-  random: true,
-  nextTurn: true,
 };
 const HUB_OPTIONS = [...Object.keys(COUNTS), ...HOOKS, ...Object.keys(OTHERS)] as (keyof HubOptions)[];
 

@@ -92,7 +92,7 @@ export class WebhookServer {
     callable('onError', onError);
     this.#options = options;
     this.#shutdownTimeoutMs = wholeNumber('shutdownTimeoutMs', shutdownTimeoutMs);
-    this.#clock = requireMethod('clock', clock, 'schedule', 'a Clock');
+    this.#clock = clock;
     this.#onError = reporter('webhook server', options);
     const files: PemFile[] = [
       { option: 'certFile', file: checkText('certFile', certFile), part: 'cert' },

@@ -25,7 +25,7 @@ import { toSharedTimer } from '../../bridge/transport/stall.ts';
 import { stringifying } from '../../storage/json.ts';
 import { refused, tooManyRequests } from '../../storage/statuses.ts';
 import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
-import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import { inPieces } from '../../watch/fair-queue.ts';
 import { answeredAdmission, answeredConversion, type ReviewDeps, type UserInfo } from './reviews.ts';
@@ -98,7 +98,7 @@ export class Webhooks {
       maxBodyBytes: limit('maxBodyBytes', MAX_BODY_BYTES),
       maxConcurrentRequests: limit('maxConcurrentRequests', MAX_CONCURRENT),
     };
-    this.#clock = requireMethod('clock', clock, 'schedule', 'a Clock');
+    this.#clock = clock;
     this.#onError = reporter('webhooks', options);
     const deps: HostDeps = {
       answer: (request) => this.#answer(request),

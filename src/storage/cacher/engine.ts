@@ -3,7 +3,7 @@ import { type KubernetesObject, keyOf as keyOfObject } from '../../cache/object.
 import { compareVersions as compareDecimals, type VersionComparator } from '../../cache/versions.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, checkOptions, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, wholeNumber } from '../../watch/errors.ts';
 import { Failures } from '../../watch/failures.ts';
 import { Collection } from '../collection/collection.ts';
 import type { ListSource } from '../collection/lists.ts';
@@ -225,7 +225,7 @@ export function toSettings<T extends KubernetesObject>(options: CacherOptions<T>
     fields,
     compareVersions: callable('compareVersions', compareVersions) ?? compareDecimals,
     failures: new Failures('cacher', { onError, clock }),
-    clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
+    clock,
     random: callable('random', random) ?? Math.random,
   };
 }

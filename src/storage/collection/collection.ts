@@ -23,7 +23,7 @@ import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
 import { isPromise } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { getOrMake, WatchError } from '../../watch/errors.ts';
+import { callables, getOrMake, WatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, INITIAL_EVENTS_END, type Status } from '../../watch/event.ts';
 import { type Pace, paceOf, type Soon, through } from '../../watch/fair-queue.ts';
 import type { ChangeEvent, FieldFunctions } from '../storage.ts';
@@ -129,7 +129,7 @@ export class Collection<T extends KubernetesObject> {
    * indexes.
    */
   readerOf<U extends KubernetesObject>(fields: FieldFunctions<U>, prefix: string): FieldReader<U> {
-    const readers = getOrMake(this.#readers, fields, () => new Map<string, FieldReader<never>>());
+    const readers = getOrMake(this.#readers, callables('fields', fields), () => new Map<string, FieldReader<never>>());
     const make = (): FieldReader<U> => new FieldReader(fields, { prefix, onError: this.#options.onFieldError });
     return getOrMake(readers as Map<string, unknown>, prefix, make) as FieldReader<U>;
   }

@@ -1,7 +1,7 @@
 import type { SecureClientSessionOptions } from 'node:http2';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { systemClock } from '../../watch/clock.ts';
-import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import type { BackedStorageOptions } from '../backed-storage.ts';
 import { checkPrefix } from '../keys.ts';
@@ -84,7 +84,7 @@ export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptio
     user,
     password,
     tls: typeof tls === 'function' ? () => toTls(tls()) : certificates,
-    clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
+    clock,
     random: callable('random', random),
     requestTimeoutMs: wholeNumber('requestTimeoutMs', given.requestTimeoutMs ?? 10_000, 1),
     connectTimeoutMs: wholeNumber('connectTimeoutMs', given.connectTimeoutMs ?? 3_000, 1),

@@ -1,7 +1,7 @@
 /** The entry point `watchmux/sqlite`: a storage in a SQLite file. For Node 22.13 and newer, without dependencies. */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { systemClock } from '../../watch/clock.ts';
-import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
 import { BackedStorage, type BackedStorageOptions } from '../backed-storage.ts';
 import type { HistoryOptions } from '../storage.ts';
 import { SqliteBackend, type SqliteSettings } from './sqlite-backend.ts';
@@ -82,7 +82,7 @@ function settingsOf(given: Omit<SqliteStorageOptions, 'fields' | 'onError'>): Sq
       maxBytes: wholeNumber('maxHistoryBytes', given.maxHistoryBytes ?? 2 ** 26),
       maxAgeMs: historyMs === undefined ? Number.POSITIVE_INFINITY : wholeNumber('historyMs', historyMs),
     },
-    clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
+    clock,
     now: callable('now', now),
     random: callable('random', random),
   };

@@ -6,7 +6,7 @@ import { compareVersions } from '../../cache/versions.ts';
 import type { SelectionPredicate } from '../../selectors/predicate.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { checkOptions, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { INITIAL_EVENTS_END, type ObjectEvent, type Status, toStatus } from '../../watch/event.ts';
 import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
@@ -62,7 +62,6 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
       ignoreLimit = false,
       clock,
     } = checkOptions(options, [...(['objects', 'history', 'capacity', 'firstVersion', 'ignoreLimit', 'clock'] as const)]);
-    if (clock !== undefined) requireMethod('clock', clock, 'schedule', 'a Clock');
     super(clock);
     compareVersions(firstVersion, '1');
     this.#clock = clock;

@@ -75,6 +75,8 @@ export function identityOf<I>(said: Identified<I>): I {
   if (!said) throw { status: 401 };
   const { status } = said as { status?: unknown };
   if (status === 401 || status === 403) throw said;
+  // What was meant as a refusal is nobody's identity.
+  if (Number(status) >= 400 && Number(status) < 600) throw invalid('status', status, '401 or 403, which refuse a client');
   return said as I;
 }
 
