@@ -108,6 +108,20 @@ describe('definitions of files', () => {
     expect(await definitions.get('widgets.example.com')).toMatchObject({ spec: { names: { shortNames: ['wid'] } } });
   });
 
+  test('are served without what no definition has, such as a misspelt keyword, and a warning names it, each time', async () => {
+    const server = started();
+    const openAPIV3Schema = { type: 'object', properties: { spec: { type: 'string', maxLenght: 3 } } };
+    const misspelt = json({}, { schema: { openAPIV3Schema }, selectableField: [] });
+    warned.length = 0;
+    await apply(server, misspelt);
+    await apply(server, misspelt);
+    const message = expect.stringMatching(/unknown field "spec\.versions\[0\]\.schema\..*maxLenght", unknown field ".*selectableField"/);
+    const warning = ['crd-fields', { file: expect.stringMatching(/0\.json$/), definition: 'widgets.example.com', message }];
+    expect(warned).toEqual([warning, warning]);
+    expect(server.resource('widgets.example.com/v1').type.kind).toBe('Widget');
+    warned.length = 0;
+  });
+
   test('are refused with the file and the field, or told if others have their names', async () => {
     const server = started();
     await expect(apply(server, json({ scope: 'None' }))).rejects.toThrow(

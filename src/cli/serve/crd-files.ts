@@ -1,6 +1,7 @@
 // The definitions of `--crd`: read before anything else happens, and stored when the server has started.
 import type { ApiServer } from '../../apiserver/server.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
+import type { WriteOptions } from '../../cache/resource-client.ts';
 import { equals } from '../../operator/equals.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { CRD, CRD_API_VERSION, crdOf, documentsAt } from '../documents.ts';
@@ -44,9 +45,8 @@ function isNew({ file, crd }: CrdFile, found: readonly CrdFile[]): boolean {
 export async function applyCrds(api: ApiServer<string>, crds: readonly CrdFile[], log: Pick<ServeLog, 'warn'>): Promise<void> {
   if (crds.length === 0) return;
   for (const each of crds) {
-    await applyCrd(api, each).catch((error: unknown) => {
-      const message = isWatchError(error) ? (error.status?.message ?? error.message) : String(error);
-      throw fault(each.file, message);
+    await applyCrd(api, each, log).catch((error: unknown) => {
+      throw fault(each.file, messageOf(error));
     });
   }
   const waiting = new Map(crds.map(({ crd, file }) => [crd.metadata?.name, file]));
@@ -64,12 +64,24 @@ export async function applyCrds(api: ApiServer<string>, crds: readonly CrdFile[]
 
 const definitionsOf = (api: ApiServer<string>) => api.resource<KubernetesObject>(`customresourcedefinitions.${CRD_API_VERSION}`);
 
-/** Other servers may start at the same time: a definition that has changed or gone meanwhile is read again. */
-async function applyCrd(api: ApiServer<string>, file: CrdFile): Promise<void> {
+const messageOf = (error: unknown): string =>
+  isWatchError(error) ? (error.status?.message ?? error.message) : String(error);
+
+/**
+ * Other servers may start at the same time: a definition that has changed or gone meanwhile is read again. Fields that definitions do
+ * not have, such as misspelt ones, are dropped with a warning.
+ */
+async function applyCrd(api: ApiServer<string>, file: CrdFile, log: Pick<ServeLog, 'warn'>): Promise<void> {
+  let fieldValidation: 'Strict' | undefined = 'Strict';
   for (let left = MAX_ATTEMPTS; ; left--) {
     try {
-      return await applyOnce(api, file);
+      return await applyOnce(api, file, { fieldValidation });
     } catch (error) {
+      if (fieldValidation !== undefined && isUnknownField(error)) {
+        log.warn('crd-fields', { file: file.file, definition: file.crd.metadata?.name, message: messageOf(error) });
+        fieldValidation = undefined;
+        continue;
+      }
       const isRaced = isWatchError(error) && ['Conflict', 'NotFound'].includes(error.status?.reason ?? '');
       if (!isRaced || left === 1) throw error;
     }
@@ -78,24 +90,25 @@ async function applyCrd(api: ApiServer<string>, file: CrdFile): Promise<void> {
 
 const MAX_ATTEMPTS = 100;
 
-async function applyOnce(api: ApiServer<string>, { crd }: CrdFile): Promise<void> {
+const isUnknownField = (error: unknown): boolean =>
+  isWatchError(error) && error.status?.reason === 'BadRequest' && messageOf(error).includes('strict decoding error');
+
+async function applyOnce(api: ApiServer<string>, { crd }: CrdFile, options: Pick<WriteOptions, 'fieldValidation'>): Promise<void> {
   const definitions = definitionsOf(api);
   const { status: _, ...wanted } = crd as KubernetesObject & { status?: unknown };
   try {
-    await definitions.create(wanted);
+    await definitions.create(wanted, options);
   } catch (error) {
     if (!isWatchError(error) || error.status?.reason !== 'AlreadyExists') throw error;
     const { name = '', labels, annotations } = crd.metadata ?? {};
     const { spec } = crd as KubernetesObject & { spec?: unknown };
     const { metadata, ...current } = await definitions.get(name);
-    await definitions.update({
-      ...{ ...current, spec },
-      metadata: {
-        ...metadata,
-        labels: { ...metadata?.labels, ...labels },
-        annotations: { ...metadata?.annotations, ...annotations },
-      },
-    });
+    const merged = {
+      ...metadata,
+      labels: { ...metadata?.labels, ...labels },
+      annotations: { ...metadata?.annotations, ...annotations },
+    };
+    await definitions.update({ ...current, spec, metadata: merged }, options);
   }
 }
 
