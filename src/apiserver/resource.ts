@@ -45,7 +45,7 @@ import { fromListOptions, fromWatchOptions } from './request/query.ts';
 import type { ResourceContext } from './resource-info.ts';
 import { rowOf, type SeenKind, type Subresource } from './subresources.ts';
 import { FieldCheck } from './validation/field-check.ts';
-import { applyObject } from './verbs/apply.ts';
+import { applyObject, replaceObject } from './verbs/apply.ts';
 import { managerCauses, type Writer } from './verbs/managed-fields.ts';
 import { getObject, listObjects, presented, presentedEvents, watchObjects } from './verbs/read.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
@@ -140,7 +140,9 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const sent = plain(object);
     const place = placeOfObject(this, sent, 'update');
     if (check) atOnce((await check()).object(sent));
-    return this.#update({ place, row, dryRun, signal, writer, make: () => sent });
+    const context = this.#context();
+    const replaced = replaceObject(context, sent, { place, row, dryRun, signal, writer });
+    return this.#shown(context, (await answered(context, { signal }, replaced)).object, row);
   }
 
   /** Changes a part of an object. With `apply`, creates the object if it does not exist. */

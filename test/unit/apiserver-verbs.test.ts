@@ -4,6 +4,52 @@ import { BUILT_IN_KINDS, CONFIG_MAPS, type ResourceDefinition } from '../../src/
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { type Answered, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
+describe('kinds whose updates are others', () => {
+  const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
+  const leases = () => rig({ resources: BUILT_IN_KINDS });
+
+  test('a Lease is not replaced without its version, so that no second leader takes it', async () => {
+    const { call, server } = leases();
+    const { body } = await call('POST', LEASES, { metadata: { name: 'l' }, spec: { holderIdentity: 'a' } });
+    for (const resourceVersion of [undefined, '0', '']) {
+      const stolen = { metadata: { name: 'l', resourceVersion }, spec: { holderIdentity: 'thief' } };
+      const refused = await call('PUT', `${LEASES}/l`, stolen);
+      expect(refused.code).toBe(422);
+      expect(refused.body).toMatchObject({
+        message:
+          'leases.coordination.k8s.io "l" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update',
+      });
+      await expect(
+        server.resource('leases').update({ ...stolen, metadata: { ...stolen.metadata, namespace: 'default' } } as never),
+      ).rejects.toMatchObject({
+        status: { code: 422 },
+      });
+    }
+    const { metadata } = body as { metadata: object };
+    expect((await call('PUT', `${LEASES}/l`, { metadata, spec: { holderIdentity: 'b' } })).code).toBe(200);
+    expect((await call('PATCH', `${LEASES}/l`, { spec: { holderIdentity: 'c' } })).code).toBe(200);
+  });
+
+  test('a PUT of a missing Lease creates it; of a missing ConfigMap, it does not', async () => {
+    const { call, server } = leases();
+    const lease = { metadata: { name: 'l' }, spec: { holderIdentity: 'a' } };
+    expect((await call('PUT', `${LEASES}/l?dryRun=All`, lease)).code).toBe(201);
+    expect((await call('GET', `${LEASES}/l`)).code).toBe(404);
+    expect(await call('PUT', `${LEASES}/l`, lease)).toMatchObject({ code: 201, body: lease });
+    expect((await call('PUT', `${LEASES}/m`, { metadata: { name: 'm', uid: 'x' } })).code).toBe(409);
+    expect((await call('PUT', `${LEASES}/m`, lease)).code).toBe(400);
+    expect((await call('PUT', '/api/v1/namespaces/default/configmaps/c', { metadata: { name: 'c' } })).code).toBe(404);
+    const made = { metadata: { name: 'n', namespace: 'default' } };
+    expect(await server.resource('leases').update(made as never)).toMatchObject(made);
+    await expect(server.resource('configmaps').update(made as never)).rejects.toMatchObject({ status: { code: 404 } });
+  });
+
+  test('who may update but not create a Lease creates none by an update', async () => {
+    const { call } = rig({ resources: BUILT_IN_KINDS, authorize: (verb) => verb !== 'create' });
+    expect((await call('PUT', `${LEASES}/l`, { metadata: { name: 'l' } })).code).toBe(403);
+  });
+});
+
 describe('create', () => {
   test('an object gets what only the server gives, and is there', async () => {
     const { call } = rig();

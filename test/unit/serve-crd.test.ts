@@ -115,7 +115,9 @@ describe('definitions of files', () => {
     warned.length = 0;
     await apply(server, misspelt);
     await apply(server, misspelt);
-    const message = expect.stringMatching(/unknown field "spec\.versions\[0\]\.schema\..*maxLenght", unknown field ".*selectableField"/);
+    const message = expect.stringMatching(
+      /unknown field "spec\.versions\[0\]\.schema\..*maxLenght", unknown field ".*selectableField"/,
+    );
     const warning = ['crd-fields', { file: expect.stringMatching(/0\.json$/), definition: 'widgets.example.com', message }];
     expect(warned).toEqual([warning, warning]);
     expect(server.resource('widgets.example.com/v1').type.kind).toBe('Widget');

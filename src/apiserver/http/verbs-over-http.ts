@@ -25,7 +25,7 @@ import { loadYaml, looksLikeJson, readYaml } from '../request/yaml.ts';
 import type { ResourceContext, ResourceInfo } from '../resource-info.ts';
 import { rowOf, type SeenKind, type Subresource } from '../subresources.ts';
 import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation/field-check.ts';
-import { applyObject } from '../verbs/apply.ts';
+import { applyObject, replaceObject } from '../verbs/apply.ts';
 import { managerCauses, type Writer } from '../verbs/managed-fields.ts';
 import { shown } from '../verbs/metadata.ts';
 import { getObject, listObjects, presenting, watchObjects } from '../verbs/read.ts';
@@ -361,13 +361,13 @@ async function create(task: Task, presentation: Presentation): Promise<Answer> {
 }
 
 async function update(task: Task, presentation: Presentation): Promise<Answer> {
-  const { context, signal, row } = task;
+  const { context, signal, row, mayCreate } = task;
   const place = placeOf(task);
   const { dryRun, writer } = readWriteOptions(task, 'UpdateOptions');
   const sent = await readObject(task, 'UpdateOptions');
   await paceOf(signal).pause();
-  const terms = { dryRun, writer, signal, place, row, make: () => sent };
-  return answerOf(task, presentation, 200, await updateObject(context, terms));
+  const { object, created } = await replaceObject(context, sent, { dryRun, writer, signal, place, row, mayCreate });
+  return answerOf(task, presentation, created ? 201 : 200, object);
 }
 
 async function patch(task: Task, presentation: Presentation): Promise<Answer> {

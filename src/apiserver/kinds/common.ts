@@ -53,5 +53,20 @@ export function isReview(group: string, plural: string): boolean {
   return /^(authentication|authorization)\.k8s\.io$/.test(group) && /^selfsubject[a-z]*reviews$/.test(plural);
 }
 
+/** Of these kinds, an update of a missing object creates it. Upstream: `AllowCreateOnUpdate` of their strategies. */
+export const CREATED_BY_UPDATE: ReadonlySet<string> = new Set([
+  ...['endpoints', 'events', 'events.events.k8s.io', 'leases.coordination.k8s.io', 'limitranges', 'runtimeclasses.node.k8s.io'],
+  ...[
+    'services',
+    ...['roles', 'rolebindings', 'clusterroles', 'clusterrolebindings'].map((name) => `${name}.rbac.authorization.k8s.io`),
+  ],
+]);
+
+/** Of these kinds, an update must say which version it replaces. Upstream: `AllowUnconditionalUpdate` of their strategies is false. */
+export const UPDATED_BY_VERSION: ReadonlySet<string> = new Set([
+  ...['leases.coordination.k8s.io', 'poddisruptionbudgets.policy', 'runtimeclasses.node.k8s.io'],
+  ...['csidrivers', 'csinodes', 'csistoragecapacities', 'volumeattachments'].map((name) => `${name}.storage.k8s.io`),
+]);
+
 /** Whether a group belongs to Kubernetes. */
 export const isKubernetesGroup = (group: string): boolean => /^[^.]*$|\.k8s\.io$/.test(group);

@@ -1,13 +1,15 @@
 /**
- * Server-side apply: a configuration has the fields that its manager wants; others are left alone. A missing object is created.
+ * Writes that create a missing object. Server-side apply: a configuration has the fields that its manager wants; others are left alone.
+ * And a PUT of a few kinds, such as Leases.
  *
  *     config ---> update with the FieldManager's result --- 404 -----------> create with its result for no object
  *                    ^                                                         |
  *                    '---------------------- 409, it exists by now ------------'
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { inPieces } from '../../watch/fair-queue.ts';
+import { inPieces, type Soon } from '../../watch/fair-queue.ts';
 import { badRequest, conflict, hasCode } from '../api-status.ts';
+import { CREATED_BY_UPDATE } from '../kinds/common.ts';
 import type { Json } from '../request/json.ts';
 import type { ResourceContext } from '../resource-info.ts';
 import type { FieldCheck } from '../validation/field-check.ts';
@@ -16,40 +18,59 @@ import type { Mutable } from './metadata.ts';
 import { presented } from './read.ts';
 import { createObject, type UpdateTerms, updateObject } from './write.ts';
 
-/** Options of {@link applyObject}. */
-interface ApplyTerms extends Omit<UpdateTerms, 'make' | 'applied' | 'writer'>, Applying {
-  /** The check of the configuration's fields; undefined: they are not checked. */
-  readonly fields: FieldCheck | undefined;
+interface Terms extends UpdateTerms {
   /** Rejects if the client may not create the missing object. */
   readonly mayCreate?: (() => Promise<void>) | undefined;
+}
+
+/** Options of {@link applyObject}. */
+interface ApplyTerms extends Omit<Terms, 'make' | 'applied' | 'writer'>, Applying {
+  /** The check of the configuration's fields; undefined: they are not checked. */
+  readonly fields: FieldCheck | undefined;
+}
+
+/** What was written. `created`: it did not exist. */
+interface Written {
+  readonly object: KubernetesObject;
+  readonly created: boolean;
 }
 
 /** How often others may create or delete the object in between. */
 const MAX_ATTEMPTS = 8;
 
-/** Applies a configuration. `created`: the object did not exist. */
-export async function applyObject(
-  context: ResourceContext,
-  terms: ApplyTerms,
-): Promise<{ readonly object: KubernetesObject; readonly created: boolean }> {
-  const { place, row, signal, fields } = terms;
+/** Applies a configuration. */
+export async function applyObject(context: ResourceContext, terms: ApplyTerms): Promise<Written> {
+  const { signal, fields } = terms;
   const apply = toApply(context, terms);
   const make = function* (current?: KubernetesObject): ReturnType<typeof apply> {
     const made = yield* apply(current && (presented(context.info, current) as Mutable));
     fields?.applied();
     return made;
   };
+  return updateOrCreate(context, { ...terms, applied: true, make }, () => inPieces(make(), { signal }));
+}
+
+/** Replaces an object. Of a few kinds, one that does not exist is created. */
+export async function replaceObject(context: ResourceContext, sent: unknown, terms: Omit<Terms, 'make'>): Promise<Written> {
+  const update = { ...terms, make: () => sent };
+  if (CREATED_BY_UPDATE.has(context.info.resourceName)) return updateOrCreate(context, update, () => sent as Json);
+  return { object: await updateObject(context, update), created: false };
+}
+
+/** Updates an object, or creates what `toNew` returns. */
+async function updateOrCreate(context: ResourceContext, terms: Terms, toNew: () => Soon<Json>): Promise<Written> {
+  const { place, row } = terms;
   for (let attempt = 1; ; attempt++) {
     try {
-      return { object: await updateObject(context, { ...terms, applied: true, make }), created: false };
+      return { object: await updateObject(context, terms), created: false };
     } catch (error) {
       if (row.name !== '' || !hasCode(error, 404, 'NotFound')) throw error;
     }
-    const made = await inPieces(make(), { signal });
+    const made = await toNew();
     checkNew(context, made, terms);
     await terms.mayCreate?.();
     try {
-      const created = { ...terms, applied: true, namespace: place.namespace };
+      const created = { ...terms, namespace: place.namespace };
       return { object: await createObject(context, withoutVersion(made), created), created: true };
     } catch (error) {
       if (attempt === MAX_ATTEMPTS || !hasCode(error, 409, 'AlreadyExists')) throw error;
@@ -58,7 +79,7 @@ export async function applyObject(
 }
 
 /** Upstream: `patcher.applyPatch` and `checkName`. */
-function checkNew({ info }: ResourceContext, made: Json, { place }: ApplyTerms): void {
+function checkNew({ info }: ResourceContext, made: Json, { place }: Terms): void {
   const { uid, name } = (made.metadata ?? {}) as Json;
   const [shownUid, shownName] = [uid, name].map((each) => (typeof each === 'string' ? each.slice(0, 300) : ''));
   if (uid) {

@@ -24,7 +24,7 @@ import {
   translated,
 } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
-import { finalizerWarnings, isReview } from '../kinds/common.ts';
+import { finalizerWarnings, isReview, UPDATED_BY_VERSION } from '../kinds/common.ts';
 import { type Asker, reviewed, TRUSTED } from '../kinds/reviews.ts';
 import { zeroOf } from '../kinds/shape.ts';
 import { messageOf, shapeOf, typed } from '../kinds/tables.ts';
@@ -252,6 +252,11 @@ function checkIdentity(
   }
   // A client that sends version 0 wants no check.
   const expected = resourceVersion === '0' ? undefined : resourceVersion;
+  if (expected === undefined && UPDATED_BY_VERSION.has(info.resourceName)) {
+    // Upstream names the resource here, and not its kind.
+    const cause = { field: 'metadata.resourceVersion', message: 'Invalid value: 0: must be specified for an update' };
+    throw invalidObject({ ...info, kind: info.plural, kindName: info.resourceName }, name, [cause]);
+  }
   if (expected !== undefined && expected !== currentVersion) throw modified(info, name, expected);
 }
 

@@ -64,8 +64,7 @@ export async function applyCrds(api: ApiServer<string>, crds: readonly CrdFile[]
 
 const definitionsOf = (api: ApiServer<string>) => api.resource<KubernetesObject>(`customresourcedefinitions.${CRD_API_VERSION}`);
 
-const messageOf = (error: unknown): string =>
-  isWatchError(error) ? (error.status?.message ?? error.message) : String(error);
+const messageOf = (error: unknown): string => (isWatchError(error) ? (error.status?.message ?? error.message) : String(error));
 
 /**
  * Other servers may start at the same time: a definition that has changed or gone meanwhile is read again. Fields that definitions do
@@ -93,7 +92,11 @@ const MAX_ATTEMPTS = 100;
 const isUnknownField = (error: unknown): boolean =>
   isWatchError(error) && error.status?.reason === 'BadRequest' && messageOf(error).includes('strict decoding error');
 
-async function applyOnce(api: ApiServer<string>, { crd }: CrdFile, options: Pick<WriteOptions, 'fieldValidation'>): Promise<void> {
+async function applyOnce(
+  api: ApiServer<string>,
+  { crd }: CrdFile,
+  options: Pick<WriteOptions, 'fieldValidation'>,
+): Promise<void> {
   const definitions = definitionsOf(api);
   const { status: _, ...wanted } = crd as KubernetesObject & { status?: unknown };
   try {
@@ -108,7 +111,7 @@ async function applyOnce(api: ApiServer<string>, { crd }: CrdFile, options: Pick
       labels: { ...metadata?.labels, ...labels },
       annotations: { ...metadata?.annotations, ...annotations },
     };
-    await definitions.update({ ...current, spec, metadata: merged }, options);
+    await definitions.update({ ...{ ...current, spec }, metadata: merged }, options);
   }
 }
 

@@ -83,7 +83,6 @@ export const DIFFERENCES: readonly Difference[] = [
     parts: BOTH,
     of: [/^(GET|DELETE) tried after .* and a body$/, /^DELETE \S+\/tried\?(uid|resourceVersion)=/],
   },
-  { reason: 'An object of any kind can be replaced without a version', parts: BOTH, of: [/^PUT \S+\/leases\/l\?dryRun=All /] },
 ];
 
 /** Headers that are others on purpose, wherever that is; `undefined`: not sent. */

@@ -397,6 +397,20 @@ const leases: readonly Asked[] = [
   get(`${HELD}/l`),
   get(`${HELD}/l`, { accept: accepts[4] as string }),
   get(HELD),
+  // A Lease says which version it replaces, and a missing one is created.
+  send('PUT', `${HELD}/l`, lease('l', { holderIdentity: 'thief' })),
+  send('PUT', `${HELD}/l`, { ...lease('l', { holderIdentity: 'thief' }), metadata: { name: 'l', resourceVersion: '0' } }),
+  ...['', '?dryRun=All'].flatMap((query) => [
+    send('PUT', `${HELD}/put${query}`, lease('other', {})),
+    send('PUT', `${HELD}/put${query}`, { metadata: { name: 'put', uid: 'x' } }),
+    send('PUT', `${HELD}/put${query}`, { metadata: {} }),
+    send('PUT', `${HELD}/put${query}`, lease('put', { leaseDurationSeconds: 0 })),
+    send('PUT', `${HELD}/put-${query.length}${query}`, {
+      metadata: { name: `put-${query.length}`, ...(query === '' && { resourceVersion: '5' }) },
+    }),
+    send('PUT', `${HELD}/put-${query.length}`, lease(`put-${query.length}`, {})),
+    send('PATCH', `${HELD}/none${query}`, { spec: {} }, { headers: { 'content-type': 'application/merge-patch+json' } }),
+  ]),
   send('PUT', `${HELD}/l?dryRun=All`, lease('l', { holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 0 })),
   send(
     'PATCH',
