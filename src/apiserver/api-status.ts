@@ -7,7 +7,6 @@ import { bounded, middleCut } from './validation/causes.ts';
 
 export { badRequest };
 
-/** What a message is about. */
 type About = Readonly<Record<'group' | 'plural' | 'kind' | 'resourceName' | 'kindName', string>>;
 
 const ofResource = ({ group, plural }: About, name: string): object => ({ name, ...(group && { group }), kind: plural });

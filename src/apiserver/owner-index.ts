@@ -78,7 +78,6 @@ export class OwnerIndex {
     yield* this.nodes.get(prefix)?.values() ?? [];
   }
 
-  /** All of them. */
   *all(): IterableIterator<Node> {
     for (const nodes of this.nodes.values()) yield* nodes.values();
   }

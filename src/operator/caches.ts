@@ -42,7 +42,6 @@ export interface KindCache {
 
 type IndexFunctions = Map<string, IndexFunction<KubernetesObject>>;
 
-/** A kind that was asked for. */
 interface Declared {
   readonly name: KindName<object>;
   readonly indexers: IndexFunctions;

@@ -357,7 +357,6 @@ export class StateLine {
   }
 }
 
-/** The kind of a history entry. */
 type HistoryKind = 'good' | 'cut' | 'loss' | 'note';
 
 /** Entries in the history. */
@@ -404,7 +403,6 @@ export class PageHistory {
   }
 }
 
-/** Options of a {@link Poller}. */
 interface PollOptions<T> {
   readonly ask: (signal: AbortSignal) => Promise<T>;
   readonly onAnswer: (answer: T) => void;

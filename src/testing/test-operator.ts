@@ -135,7 +135,6 @@ export async function testOperator(options: TestOperatorOptions): Promise<TestOp
   }
 }
 
-/** What a test is made of. */
 interface Parts {
   readonly options: TestOperatorOptions;
   readonly clock: FakeClock;

@@ -34,7 +34,6 @@ const MAX_CALLS = 16;
 interface Share extends HeapNode {
   readonly name: string;
   usedMs: number;
-  /** The number of waiting calls. */
   waiting: number;
 }
 
@@ -249,7 +248,6 @@ export type Work<R> = Generator<undefined, R>;
 /** A result: now, or later if it takes long. */
 export type Soon<R> = R | Promise<R>;
 
-/** Options of {@link inPieces}. */
 interface Terms {
   /** Default: the pace of the request with the signal. */
   readonly pace?: Pace | undefined;

@@ -115,7 +115,6 @@ export class Election {
     return { do: 'update', lease: { ...lease, spec: { ...lease.spec, ...spec } }, takes: false };
   }
 
-  /** Takes the answer to a step. */
   answered(step: ElectionStep, answer: LeaseAnswer, times: StepTimes): void {
     const isWrite = step.do === 'create' || step.do === 'update';
     if (answer === 'failed' && isWrite) this.#mayHold = true;

@@ -184,7 +184,6 @@ export class Discovery {
   }
 }
 
-/** The same document in YAML. */
 function inYaml({ contentType, body, etag }: Document): Document {
   const text = atOnce(yamlOf(JSON.parse(body)));
   return { contentType: contentType.replace(JSON_TYPE, YAML_TYPE), body: text, etag: etag && `"${digest(text)}"` };

@@ -429,7 +429,6 @@ export class OpenApi {
     }
   }
 
-  /** The document at a path; undefined if there is none. */
   document(path: string, accept?: string): OpenApiDocument | undefined {
     return atOnce(this.making(path, accept));
   }

@@ -60,7 +60,6 @@ interface ApiDeps {
   readonly loading: () => Promise<void> | undefined;
   /** Answers a path that is not a resource; undefined if it is unknown. */
   readonly other: (path: OtherPath, request: WireRequest) => Soon<WholeAnswer | undefined>;
-  /** Whether a path that is not a resource is public. */
   readonly isPublic: (path: OtherPath) => boolean;
 }
 
@@ -93,7 +92,6 @@ function schemeOf({ request }: WireRequest): 'http' | 'https' {
   return socket?.encrypted || url?.startsWith('https:') ? 'https' : 'http';
 }
 
-/** An answer with its client's warnings. */
 function warned(answer: Answer, { deprecation, faults, warnings }: Progress): Answer {
   if (deprecation === undefined && !faults?.texts.length && warnings.length === 0) return answer;
   const first = deprecation === undefined ? [] : [deprecation];
@@ -109,7 +107,6 @@ interface Entry {
   readonly place: Place;
 }
 
-/** Who asks for which resource. */
 interface Admitted {
   readonly info: ResourceInfo;
   readonly identity: unknown;

@@ -102,7 +102,6 @@ export interface WatchClient<I = unknown> {
 /** What is known when a watch has been admitted. */
 interface WatchAdmission {
   readonly client: WatchClient;
-  /** The place that it holds. */
   readonly place: Slot;
   /** The deadline of the request, until its stream has begun. */
   readonly deadline: Deadline;

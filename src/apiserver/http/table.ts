@@ -60,7 +60,6 @@ interface Table {
   readonly rows: readonly TableRow[];
 }
 
-/** Options of {@link toTable}. */
 interface TableOptions {
   /** The time, for ages. */
   readonly now: number;
@@ -108,7 +107,6 @@ export function toBookmarkTable(definition: Columns, bookmark: KubernetesObject,
   return { ...table, rows: [{ cells, object: toPartial(bookmark, options.version) }] };
 }
 
-/** The columns of a kind. */
 function toColumns(definition: Columns): TableColumn[] {
   const columns = columnsOf(definition).map(({ name, type, format = '', description = '', priority = 0 }) => ({
     ...{ name, type, format, description, priority },

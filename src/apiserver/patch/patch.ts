@@ -33,7 +33,6 @@ interface PatchedKind extends NamedKind {
   readonly schema?: JsonSchema | undefined;
 }
 
-/** Options of {@link toPatch}. */
 interface PatchTerms {
   readonly type: Exclude<PatchType, 'apply'>;
   readonly kind: PatchedKind;

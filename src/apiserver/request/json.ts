@@ -264,7 +264,6 @@ class Measure implements Extent {
 /** How much is read in one step. */
 const PIECE_BYTES = 65_536;
 
-/** Options of {@link parsingBody}. */
 interface BodyOptions {
   /** Called with the members that occur more than once. */
   readonly again?: ((duplicates: FieldPaths) => void) | undefined;

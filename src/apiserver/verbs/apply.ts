@@ -16,7 +16,6 @@ import type { Mutable } from './metadata.ts';
 import { presented } from './read.ts';
 import { createObject, type UpdateTerms, updateObject } from './write.ts';
 
-/** Options of {@link applyObject}. */
 interface ApplyTerms extends Omit<UpdateTerms, 'make' | 'applied' | 'writer'>, Applying {
   /** The check of the configuration's fields; undefined: they are not checked. */
   readonly fields: FieldCheck | undefined;

@@ -74,7 +74,6 @@ function toManager(userAgent: string): string {
   return name;
 }
 
-/** A write. */
 interface Written {
   /** The object before; undefined: it is created. */
   readonly live: Mutable | undefined;

@@ -285,7 +285,6 @@ function serverMembers(
 /** Ignored when everything but the metadata is compared. */
 const META = ['metadata'] as const;
 
-/** Options of writes. */
 interface WriteTerms {
   /** Check everything, and change nothing. */
   readonly dryRun: boolean;
@@ -312,7 +311,6 @@ function* received(
 /** How many other names are tried if a generated one is taken. */
 const MAX_NAME_ATTEMPTS = 8;
 
-/** Options of {@link createObject}. */
 interface CreateTerms extends WriteTerms {
   readonly namespace: string | undefined;
   /** Who sends a review. Default: the server itself. */

@@ -104,7 +104,6 @@ export interface FeedReader<E extends WatchEvent> {
   take(events: readonly E[]): void;
   /** The events start over, with the state if the source has one. */
   restart(): void;
-  /** The connection's state has changed. */
   connectionChanged(): void;
   /** Reports an error to those who listen for failures. Returns whether anybody does. */
   tell(error: unknown): boolean;

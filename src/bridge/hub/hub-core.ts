@@ -197,7 +197,6 @@ export class HubCore {
       : start;
   }
 
-  /** Starts a session. */
   open(sink: Sink, client: HubClient): HubSession {
     const { version, log, settings } = this;
     // A request without parameters is never refused.
@@ -340,7 +339,6 @@ class Alarm implements HeapNode {
   }
 }
 
-/** Settings of the timers of sessions. */
 interface TimerSettings
   extends Pick<HubSettings<WatchEvent>, 'clock' | 'now' | 'random' | 'bookmarkIntervalMs' | 'maxConnectionAgeMs'> {
   /** Returns the version of the head. */

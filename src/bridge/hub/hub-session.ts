@@ -410,13 +410,10 @@ export interface HubSessionHost {
   behind(session: HubSession): void;
   /** The session has room again and should be flushed soon. */
   ready(session: HubSession): void;
-  /** The session was flushed. */
   flushed(): void;
-  /** The session is over. */
   left(session: HubSession): void;
 }
 
-/** Options of a session. */
 interface HubSessionOptions extends ClientInfo {
   readonly id: number;
   readonly identity: unknown;

@@ -46,7 +46,6 @@ import {
   takesPrepared,
 } from '../store/store.ts';
 
-/** Is notified of what a {@link LiveStore} does. */
 interface LiveStoreHost<T> {
   /** User code has refused an object. */
   onRefused(error: unknown, object: T): void;

@@ -21,7 +21,6 @@ const fault: Fault = (text) => new UsageError(text, 'serve');
 /** A value of any type. */
 export type Reloadable = Pick<FromFiles<unknown>, 'files' | 'refresh'>;
 
-/** Options of {@link Reloads}. */
 interface ReloadsOptions {
   /** Those that the command line does not name are undefined. */
   readonly values: readonly (Reloadable | undefined)[];

@@ -42,7 +42,6 @@ export interface ServeCommand {
   readonly limits: ServeLimits;
 }
 
-/** The files for TLS with etcd. */
 interface EtcdTlsFiles {
   readonly caFile: string | undefined;
   /** Together, or neither. */

@@ -73,7 +73,6 @@ export class ServeEvents {
 /** How often a server's health is checked. */
 const EVERY_MS = 1_000;
 
-/** Options of a {@link HealthMonitor}. */
 interface HealthMonitorOptions {
   readonly health: () => Promise<Health>;
   readonly log: Pick<ServeLog, 'info' | 'warn' | 'error'>;

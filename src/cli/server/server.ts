@@ -66,7 +66,6 @@ export const PATIENCE = {
   maxHeaderSize: 16_384,
 } as const;
 
-/** Options of {@link createPipeServer}. */
 interface PipeServerOptions {
   /** The host it listens on. */
   readonly host: string;
@@ -255,7 +254,6 @@ const connections: WeakMap<Server, ReadonlySet<Socket>> = new WeakMap();
  */
 export const MAX_CONNECTIONS_PER_ADDRESS = 4_000;
 
-/** Where to listen. */
 interface ListenAddress {
   readonly host: string;
   readonly port: number;

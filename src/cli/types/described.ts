@@ -33,7 +33,6 @@ export interface DescribedKind extends GroupVersionKind {
   readonly component: string | undefined;
   /** Why not to use this version; undefined: it is not deprecated. */
   readonly deprecated: string | undefined;
-  /** Where it was read. */
   readonly source: string;
 }
 

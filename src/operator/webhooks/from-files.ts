@@ -28,7 +28,6 @@ export type Fault = (text: string) => Error;
 
 const INVALID: Fault = (text) => new WatchError('INVALID_ARGUMENT', text);
 
-/** Options of {@link FromFiles}. */
 interface FromFilesOptions<T> {
   /** If there are none, the value is always the same. */
   readonly files: readonly NamedFile[];

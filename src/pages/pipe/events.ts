@@ -79,7 +79,6 @@ interface GapRow {
 /** A row of the table. */
 export type ListedRow = EventRow | GapRow;
 
-/** The limits of {@link PipeEvents}. */
 interface StoreLimits {
   readonly maxRows: number;
   readonly maxChars: number;

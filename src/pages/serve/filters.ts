@@ -86,7 +86,6 @@ export class Filters {
     }
   }
 
-  /** The filter as it is now. */
   get filter(): Filter {
     return this.applied;
   }

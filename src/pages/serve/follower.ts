@@ -20,7 +20,6 @@ export interface Scope {
   readonly version: string;
 }
 
-/** The callbacks of a {@link RowFollower}. */
 interface RowFollowerEvents {
   /** Something has changed that can be read from the follower. */
   readonly onChange: () => void;

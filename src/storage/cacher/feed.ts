@@ -45,7 +45,6 @@ const MAX_FAILING_MS = 30_000;
 /** How many times `freshnessTimeoutMs` it waits for the changes since the past state before it gives up. */
 const MAX_GOAL_WAITS = 4;
 
-/** What a feed fills. */
 interface FeedTarget<T extends KubernetesObject> {
   readonly storage: Storage<T>;
   readonly upstream: Upstream<T>;

@@ -43,7 +43,6 @@ import {
 import { type Loaded, type LoadProgress, load, type TornTail } from './load.ts';
 import { HEAD_BYTES, type JournalRecord, type JournalSnapshot, linesOf, type StorageJournal, toFrame } from './records.ts';
 
-/** Options of a {@link FileJournal}. */
 interface FileJournalOptions {
   readonly file: string;
   /** The file is replaced when it is larger than this, and more than twice as large as its snapshot. */
@@ -58,7 +57,6 @@ interface FileJournalOptions {
   readonly now: () => number;
 }
 
-/** An open file, and its lock. */
 interface Opened {
   readonly handle: FileHandle;
   readonly unlock: Unlock;

@@ -53,7 +53,6 @@ export interface LoadTarget {
   write(record: JournalRecord, at: number): void;
 }
 
-/** How to read a file. */
 interface LoadOptions {
   readonly file: string;
   /** The time of the day in ms. */

@@ -25,7 +25,6 @@ export interface HistoryRecorderOptions<E> extends BroadcasterOptions<E> {
 /** {@link WatchOptions}, and a name for messages. */
 export interface RecordedWatchOptions<E> extends WatchOptions<E>, WatchName {}
 
-/** The name of a watch, for messages. */
 interface WatchName {
   readonly name?: string | undefined;
 }

@@ -38,7 +38,6 @@ export interface ObjectState {
   readonly object: Members | undefined;
 }
 
-/** Options of an {@link ObjectFollower}. */
 interface FollowerOptions {
   /** The collection. */
   readonly url: URL;
