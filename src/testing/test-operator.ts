@@ -30,7 +30,14 @@ import { callable, checkOptions, invalid, isWatchError, refusalCode, WatchError,
 import { oneLine } from '../watch/failures.ts';
 import { nextTurn } from '../watch/turn.ts';
 import { FakeClock } from './fakes/fake-clock.ts';
-import { kindsOf, type Named, pluralNameIn, servedKinds, type TestResource } from './operator/served-kinds.ts';
+import {
+  kindsOf,
+  kubernetesDefinitions,
+  type Named,
+  pluralNameIn,
+  servedKinds,
+  type TestResource,
+} from './operator/served-kinds.ts';
 import { explained, frozen, readOnlyCopy, strictly, strictSource } from './operator/strict.ts';
 
 export type { TestOperator, TestResource };
@@ -113,7 +120,8 @@ export async function testOperator(options: TestOperatorOptions): Promise<TestOp
   callable('onError', onError);
   const kinds = objects.map(({ apiVersion = '', kind = '' }, at) => ({ name: { apiVersion, kind }, place: `objects[${at}]` }));
   const names = [...kindsOf(controllers), ...kinds];
-  const { definitions, types, crds } = servedKinds(resources, { names, builtIn: BUILT_IN_KINDS });
+  const known = [...BUILT_IN_KINDS, ...(await kubernetesDefinitions())];
+  const { definitions, types, crds } = servedKinds(resources, { names, known });
   const clock = new FakeClock(startMs);
   const now = (): number => clock.now();
   const storage = new MemoryStorage();
