@@ -42,13 +42,6 @@ function isCalled(definition: Definition, name: KindName): boolean {
   return isWithin && names.some((each) => typeof each === 'string' && each.toLowerCase() === word.toLowerCase());
 }
 
-/** The name under which a server serves the kind that a name means: the same, unless that is a singular or the like. */
-export function pluralNameIn(definitions: readonly Definition[], name: string): string {
-  if (definitions.some((each) => isNamed(each, name))) return name;
-  const found = definitions.find((each) => isCalled(each, name));
-  return found ? nameOf(found) : name;
-}
-
 /** A kind, and where it is named. */
 export interface Named {
   readonly name: KindName;
@@ -74,7 +67,6 @@ interface CustomNames {
   readonly shortNames?: readonly string[];
 }
 
-/** What a CustomResourceDefinition says about kinds. */
 interface CustomKinds extends KubernetesObject {
   readonly spec: {
     readonly group?: string;
@@ -98,7 +90,6 @@ export function servedKinds(
   { names, known }: { readonly names: readonly Named[]; readonly known: readonly Definition[] },
 ): {
   readonly definitions: readonly Definition[];
-  readonly types: readonly Definition[];
   readonly crds: readonly KubernetesObject[];
 } {
   const others: Named[] = [];
@@ -127,7 +118,7 @@ export function servedKinds(
     else if (type && versions.length === 0) definitions.push({ ...type, status: true } as Definition);
     else throw unknown({ name, place }, versions.length > 0 ? versions : [...own, ...known]);
   }
-  return { definitions, types: [...definitions, ...custom], crds };
+  return { definitions, crds };
 }
 
 const toTypes = ({ spec: { group = '', names = {}, versions = [] } }: CustomKinds): readonly Definition[] =>
