@@ -11,6 +11,7 @@ import type { JsonSchema } from '../definition.ts';
 import type { WholeAnswer, WireRequest } from '../http/wire.ts';
 import { patchMediaTypes } from '../patch/patch.ts';
 import { isJson, type MediaRange, readAccept } from '../request/path.ts';
+import { fieldHead } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import { Discovery, type Document, digest, JSON_TYPE } from './discovery.ts';
 import {
@@ -108,7 +109,6 @@ function toPaths(definition: Documented): object {
 
 /** The part of protobuf's encoding that an OpenAPI v2 document needs. Upstream: gnostic's `OpenAPIv2.proto`. */
 const utf8 = new TextEncoder();
-const LENGTH_DELIMITED = 2;
 
 /** Writes fields one after the other. */
 export class Message {
@@ -127,8 +127,7 @@ export class Message {
   }
 
   bytes(field: number, value: ArrayLike<number> | Message): this {
-    const head = [...varint(field * 8 + LENGTH_DELIMITED), ...varint(value.length)];
-    return this.add(head).add(value);
+    return this.add(fieldHead(field, value.length)).add(value);
   }
 
   /** Adds what has been encoded elsewhere. */
@@ -152,14 +151,6 @@ export class Message {
       at += part.length;
     }
   }
-}
-
-/** A number in groups of seven bits, the lowest first. */
-function varint(value: number): number[] {
-  const bytes: number[] = [];
-  let rest = value;
-  for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128);
-  return [...bytes, rest];
 }
 
 /**
