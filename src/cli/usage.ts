@@ -4,16 +4,7 @@ import type { ParseArgsConfig } from 'node:util';
 import { dotted } from '../pages/words.ts';
 
 /** The names of the commands, as typed. */
-export const COMMANDS: readonly ['pipe', 'watch', 'get', 'serve', 'new', 'check', 'types', 'demo'] = [
-  'pipe',
-  'watch',
-  'get',
-  'serve',
-  'new',
-  'check',
-  'types',
-  'demo',
-];
+export const COMMANDS = ['pipe', 'watch', 'get', 'serve', 'new', 'check', 'types', 'demo'] as const;
 
 export type CommandName = (typeof COMMANDS)[number];
 
