@@ -118,7 +118,6 @@ function added(node: FieldSet, path: readonly string[], at: number): FieldSet {
   return node;
 }
 
-/** The set of some paths. */
 export function setOf(...paths: readonly (readonly string[])[]): FieldSet {
   const builder = new FieldSetBuilder();
   for (const path of paths) builder.add(path);

@@ -80,7 +80,6 @@ export class TableSource implements TableCollection<TableRow> {
   }
 }
 
-/** A collection of whole objects. */
 export function objectSource(target: CollectionTarget, responseTimeoutMs: number): TableCollection {
   const { fetch, url } = target;
   const means = toHttpSettings({ fetch, responseTimeoutMs });

@@ -227,7 +227,6 @@ const queue: FairQueue = /* @__PURE__ */ new FairQueue();
 const NOBODY = { tenant: '', address: '' };
 const OWN: Pace = { turn: () => queue.turn(NOBODY), pause: () => queue.pause(NOBODY) };
 
-/** Sets the pace of the work with this signal. */
 export function setPace(signal: AbortSignal, pace: Pace): void {
   paces.set(signal, pace);
 }
@@ -237,7 +236,6 @@ export function requestPace(signal: AbortSignal | undefined): Pace | undefined {
   return signal && paces.get(signal);
 }
 
-/** The pace of the work with a signal. */
 export function paceOf(signal: AbortSignal | undefined): Pace {
   return requestPace(signal) ?? OWN;
 }

@@ -22,7 +22,6 @@
 import { type KubernetesObject, keyOf, splitKey, versionOf } from '../cache/object.ts';
 import { requireMethod } from '../watch/errors.ts';
 
-/** The settings of an election. */
 export interface ElectionSettings {
   /** The lease's name, or `namespace/name`. */
   readonly name: string;

@@ -86,7 +86,6 @@ const NAME: TableColumn = {
   priority: 0,
 };
 
-/** Makes a table of objects. */
 export function toTable(definition: Columns, objects: readonly KubernetesObject[], options: TableOptions): Table {
   const [first] = objects;
   const { version = 'v1', metadata = { resourceVersion: first?.metadata?.resourceVersion } } = options;
@@ -117,7 +116,6 @@ function toColumns(definition: Columns): TableColumn[] {
 /** Whether the kind has its own column for names, as events do, whose names nobody reads. */
 const hasName = (definition: Columns): boolean => columnsOf(definition).some(({ format }) => format === NAME.format);
 
-/** The row of one object. */
 export function toRow(definition: Columns, object: KubernetesObject, options: TableOptions): TableRow {
   const cells = columnsOf(definition).map((column) => {
     try {

@@ -51,7 +51,6 @@ import {
 import { isStoredAs, presented, reading, storing } from './read.ts';
 import { deleteObject } from './remove.ts';
 
-/** What is needed to turn a patch into a change. */
 interface ChangeTerms {
   readonly type: Exclude<PatchType, 'apply'>;
   readonly info: ResourceInfo;
@@ -317,7 +316,6 @@ interface CreateTerms extends WriteTerms {
   readonly asker?: (() => Asker) | undefined;
 }
 
-/** Creates an object. */
 export async function createObject(context: ResourceContext, sent: unknown, terms: CreateTerms): Promise<KubernetesObject> {
   const { info } = context;
   const { namespace, dryRun, signal } = terms;

@@ -95,7 +95,6 @@ export interface FeedOptions<E> {
   readonly offlineMs: number;
 }
 
-/** What a feed delivers to. */
 export interface FeedReader<E extends WatchEvent> {
   /** The feed that it reads from now. */
   feed: Feed<E> | undefined;

@@ -390,7 +390,6 @@ function bytesOf(event: WatchEvent): number {
   return (event as Partial<Envelope>).heldBytes ?? 0;
 }
 
-/** What a session needs from its hub. */
 export interface HubSessionHost {
   readonly slices: Slices;
   /** Position and version of the last distributed event. */

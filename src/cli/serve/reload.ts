@@ -154,7 +154,6 @@ function readTokens(text: string, tokens: Tokens): void {
   if (count === 0) throw new UsageError('--token-file: there is no token in it', 'serve');
 }
 
-/** The server's certificate and key. */
 export function toServerTls({ tls }: Pick<ServeCommand, 'tls'>): FromFiles<Pair> | undefined {
   if (tls === undefined) return undefined;
   const files: readonly PemFile[] = [
@@ -170,7 +169,6 @@ export function warnIfExpired({ cert }: Pair, log: Pick<ServeLog, 'warn'>, now: 
   if (until.getTime() < now) log.warn('certificate-expired', { until: until.toISOString() });
 }
 
-/** The certificates for etcd. */
 export function toEtcdTls({ etcdTls }: Pick<ServeCommand, 'etcdTls'>): FromFiles<EtcdTls> | undefined {
   if (etcdTls === undefined) return undefined;
   const { caFile, certFile, keyFile } = etcdTls;

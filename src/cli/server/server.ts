@@ -194,7 +194,6 @@ function isLocal(server: Server): boolean {
   return bound === null || /^(127\.|::1$|::ffff:127\.)/.test(bound.address);
 }
 
-/** Whether an origin is this server's own. */
 export function isSame(origin: string, request: IncomingMessage, listener: NamedServer): boolean {
   const same = URL.canParse(origin) && new URL(origin).host === request.headers.host;
   return same && isMeant(request, listener);

@@ -76,7 +76,6 @@ interface GapRow {
   readonly missed: number | undefined;
 }
 
-/** A row of the table. */
 export type ListedRow = EventRow | GapRow;
 
 interface StoreLimits {

@@ -162,7 +162,6 @@ export class RowFollower {
     return [...(this.run?.store.rows.values() ?? [])];
   }
 
-  /** The row of an object; undefined if there is none. */
   get(key: string): PageRow | undefined {
     return this.run?.store.rows.get(key);
   }

@@ -71,7 +71,6 @@ interface Request<T extends KubernetesObject> {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Lists what is selected. */
 export function listOf<T extends KubernetesObject>(
   { collection, source }: Pick<Request<T>, 'collection' | 'source'>,
   selection: Selection<T>,

@@ -61,7 +61,6 @@ export function stateOf(items: Iterable<KubernetesObject>): string {
     .join(' ');
 }
 
-/** Applies events to a list. */
 export function fold(list: List<KubernetesObject>, events: readonly ObjectEvent<KubernetesObject>[]): string {
   const state = new Map(list.items.map((item) => [keyOf(item), item]));
   for (const event of events) {

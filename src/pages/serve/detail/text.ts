@@ -11,7 +11,6 @@ import { make } from '../../elements.ts';
 import { visible } from '../../words.ts';
 import { hasMembers, itemPath, keyMember, memberPath, scalarText } from './paths.ts';
 
-/** The forms of a text. */
 export type TextFormat = 'yaml' | 'json';
 
 interface Line {

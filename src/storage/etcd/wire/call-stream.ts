@@ -293,7 +293,6 @@ const NOT_DONE: ReadonlySet<number> = new Set([
   CODE.unauthenticated,
 ]);
 
-/** A call that failed. */
 export interface Failure {
   /** A gRPC code. A connection that breaks is `unavailable`. */
   readonly code: number;
