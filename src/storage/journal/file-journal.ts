@@ -21,6 +21,7 @@
 import { type FileHandle, rm } from 'node:fs/promises';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { joined } from '../../decode/framing.ts';
+import { Latch } from '../../watch/abort.ts';
 import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { soon } from '../../watch/turn.ts';
 import type { LogLimits } from '../collection/change-log.ts';
@@ -64,19 +65,9 @@ interface Opened {
 }
 
 /** Records that are written together. */
-class Group {
+class Group extends Latch<number> {
   readonly pieces: Uint8Array[] = [];
   last: number = 0;
-  readonly settled: Promise<number>;
-  resolve!: (last: number) => void;
-  reject!: (error: unknown) => void;
-
-  constructor() {
-    this.settled = new Promise((resolve, reject) => {
-      this.resolve = resolve;
-      this.reject = reject;
-    });
-  }
 }
 
 export class FileJournal implements StorageJournal {
@@ -156,9 +147,9 @@ export class FileJournal implements StorageJournal {
     this.#group ??= new Group();
     this.#group.pieces.push(...linesOf(record, this.#options.now()));
     this.#group.last = record.revision;
-    const { settled } = this.#group;
+    const { promise } = this.#group;
     this.#running ??= this.#run();
-    return settled;
+    return promise;
   }
 
   async close(): Promise<void> {
@@ -188,7 +179,7 @@ export class FileJournal implements StorageJournal {
       this.#group = undefined;
       try {
         await this.#write(group);
-        group.resolve(group.last);
+        group.open(group.last);
       } catch (error) {
         this.#fail(error, group);
       }
