@@ -61,7 +61,7 @@ export function stateOf(items: Iterable<KubernetesObject>): string {
     .join(' ');
 }
 
-export function fold(list: List<KubernetesObject>, events: readonly ObjectEvent<KubernetesObject>[]): string {
+function fold(list: List<KubernetesObject>, events: readonly ObjectEvent<KubernetesObject>[]): string {
   const state = new Map(list.items.map((item) => [keyOf(item), item]));
   for (const event of events) {
     if (event.type === 'DELETED') state.delete(keyOf(event.object));
@@ -70,7 +70,7 @@ export function fold(list: List<KubernetesObject>, events: readonly ObjectEvent<
   return stateOf(state.values());
 }
 
-export type ObjectChange = Exclude<ObjectEvent<KubernetesObject>, { readonly type: 'BOOKMARK' | 'ERROR' }>;
+type ObjectChange = Exclude<ObjectEvent<KubernetesObject>, { readonly type: 'BOOKMARK' | 'ERROR' }>;
 
 /** Reads the next changes. */
 export async function read<T extends KubernetesObject>(watch: Watch<ObjectEvent<T>>, count: number): Promise<ObjectChange[]> {
