@@ -76,11 +76,6 @@ export class ServeLog {
   }
 }
 
-/** The message of an error. Not its stack, which has many lines. */
-export function errorText(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 /** How often one kind of event may have a line. */
 const EVERY_MS = 1_000;
 /** How many different keys a line may have. */

@@ -1,4 +1,5 @@
 /** What `serve` reads from files, again from time to time and on SIGHUP: tokens, certificates, the password for etcd. */
+
 import { createHash, X509Certificate } from 'node:crypto';
 import {
   EVERY_MS,
@@ -11,8 +12,9 @@ import {
 } from '../../operator/webhooks/from-files.ts';
 import type { EtcdTls } from '../../storage/etcd/options.ts';
 import type { Clock } from '../../watch/clock.ts';
+import { whyOf } from '../../watch/errors.ts';
 import { quote, UsageError } from '../usage.ts';
-import { errorText, type ServeLog } from './log.ts';
+import type { ServeLog } from './log.ts';
 import { isToken, type ServeCommand } from './serve-args.ts';
 
 /** What is wrong with an option of `serve`. */
@@ -76,7 +78,7 @@ export class Reloads {
       if (this.ended) return;
       const files = each.files.map(({ file }) => file).join(',');
       if (news === 'changed') log.info('reloaded', { files });
-      else if (news !== undefined) log.error('reload-failed', { files, error: errorText(news).replace(/^watchmux serve: /, '') });
+      else if (news !== undefined) log.error('reload-failed', { files, error: whyOf(news).replace(/^watchmux serve: /, '') });
     }
   }
 }
