@@ -63,7 +63,6 @@ export interface AdmissionHooks<I = unknown> {
   validate?(review: AdmissionReview<I>): void | Promise<void>;
 }
 
-/** Who writes, and how. */
 interface Writer {
   readonly user: unknown;
   readonly options: Readonly<Record<string, string>>;
@@ -80,7 +79,6 @@ interface AdmissionDeps {
   readonly clock: Clock;
 }
 
-/** A write. */
 interface Asked extends Pick<AdmissionReview, 'operation' | 'oldObject' | 'dryRun'> {
   readonly place: NamespacedName;
   readonly subresource?: string | undefined;

@@ -1,13 +1,12 @@
 /** The refusals of an API server, in Kubernetes' words. Upstream: `apimachinery/pkg/api/errors`. */
 import { badRequest, refused } from '../storage/statuses.ts';
-import { isWatchError, WatchError } from '../watch/errors.ts';
-import { type Status, type StatusCause, toStatus } from '../watch/event.ts';
+import { isWatchError, refusedBy, type WatchError } from '../watch/errors.ts';
+import { type Status, type StatusCause, toStatus, toUnavailable } from '../watch/event.ts';
 import type { FieldCause } from './definition.ts';
 import { bounded, middleCut } from './validation/causes.ts';
 
 export { badRequest };
 
-/** What a message is about. */
 type About = Readonly<Record<'group' | 'plural' | 'kind' | 'resourceName' | 'kindName', string>>;
 
 const ofResource = ({ group, plural }: About, name: string): object => ({ name, ...(group && { group }), kind: plural });
@@ -138,28 +137,13 @@ export function statusOf(error: unknown): { readonly status: Status; readonly un
 }
 
 /** 503: the server could not start, so what it would answer may be wrong. */
-export const NOT_STARTED: Status = toStatus({
-  code: 503,
-  reason: 'ServiceUnavailable',
-  message: 'this server has not started',
-  details: { retryAfterSeconds: 5 },
-});
+export const NOT_STARTED: Status = toUnavailable('this server has not started', 5);
 
 /** 503: the server is shutting down. */
-export const LEAVING: Status = toStatus({
-  code: 503,
-  reason: 'ServiceUnavailable',
-  message: 'this server is shutting down',
-  details: { retryAfterSeconds: 1 },
-});
+export const LEAVING: Status = toUnavailable('this server is shutting down', 1);
 
 /** 503: the application disconnected the client before its watch began. */
-export const REVOKED: Status = toStatus({
-  code: 503,
-  reason: 'ServiceUnavailable',
-  message: 'this client was disconnected',
-  details: { retryAfterSeconds: 1 },
-});
+export const REVOKED: Status = toUnavailable('this client was disconnected', 1);
 
 /** 504: it took too long. */
 export const TIMED_OUT: Status = toStatus({
@@ -177,7 +161,7 @@ const UNFINISHED: Status = toStatus({
 
 /** The error of a write that has begun. Only a write that has not begun may ask the client to retry. */
 export function unfinished(error: unknown): unknown {
-  return statusOf(error).status === LEAVING ? toError(UNFINISHED) : error;
+  return statusOf(error).status === LEAVING ? refusedBy(UNFINISHED) : error;
 }
 
 /** 500. The cause is for the server's operator, not for its clients. */
@@ -186,10 +170,4 @@ const INTERNAL: Status = toStatus({ code: 500, reason: 'InternalError', message:
 /** 500: a stored object is invalid, and its owner must be told. Upstream: `NewInternalError`. */
 export function internalFault(message: string): WatchError {
   return refused(500, 'InternalError', `Internal error occurred: ${message}`, { causes: [{ message } as StatusCause] });
-}
-
-/** The error that carries a Status. */
-export function toError(status: Status, cause?: unknown): WatchError {
-  const more = cause === undefined ? { status } : { status, cause };
-  return new WatchError('REFUSED', `${status.code} ${status.reason}: ${status.message}`, more);
 }

@@ -14,7 +14,6 @@ import { paceOf, STRIDE } from '../watch/fair-queue.ts';
 import { nextTurn } from '../watch/turn.ts';
 import type { Watch } from '../watch/watch.ts';
 
-/** What is needed to follow a storage. */
 interface FollowerDeps {
   readonly storage: Storage<KubernetesObject>;
   /** Ends it. */

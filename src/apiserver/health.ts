@@ -39,7 +39,6 @@ export interface KnownHealth {
   readonly storageMs: number;
 }
 
-/** What is checked. */
 interface HealthDeps {
   readonly storage: Pick<Storage, 'currentVersion' | 'checkHealth'>;
   readonly clock: Clock;

@@ -48,7 +48,6 @@ export function ownersOf({ metadata }: KubernetesObject): readonly OwnerReferenc
   return owners.filter((each): each is OwnerReference => isRecord(each) && typeof each.uid === 'string');
 }
 
-/** What an object waits for. */
 export function waitsOf({ metadata }: KubernetesObject): Waits {
   const { deletionTimestamp, finalizers = [] } = metadata ?? {};
   if (deletionTimestamp === undefined) return undefined;
@@ -78,7 +77,6 @@ export class OwnerIndex {
     yield* this.nodes.get(prefix)?.values() ?? [];
   }
 
-  /** All of them. */
   *all(): IterableIterator<Node> {
     for (const nodes of this.nodes.values()) yield* nodes.values();
   }

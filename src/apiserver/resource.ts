@@ -35,11 +35,11 @@ import {
   type WriteOptions,
 } from '../cache/resource-client.ts';
 import { copyOf } from '../storage/values.ts';
-import { checkOptions, invalid } from '../watch/errors.ts';
+import { checkOptions, invalid, refusedBy } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import { atOnce, inPieces, type Soon, type Work } from '../watch/fair-queue.ts';
 import type { Watch } from '../watch/watch.ts';
-import { invalidOptions, statusOf, toError } from './api-status.ts';
+import { invalidOptions, statusOf } from './api-status.ts';
 import { parseJson, tooDeep } from './request/json.ts';
 import { fromListOptions, fromWatchOptions } from './request/query.ts';
 import type { ResourceContext } from './resource-info.ts';
@@ -249,7 +249,7 @@ async function answered<R>(
     const { status, unexpected } = statusOf(error);
     if (!unexpected || signal?.aborted) throw error;
     onError(error);
-    throw toError(status, error);
+    throw refusedBy(status, error);
   }
 }
 

@@ -28,12 +28,12 @@ import { internalError } from '../storage/statuses.ts';
 import type { CacherStats, Storage } from '../storage/storage.ts';
 import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
-import { checkOptions, WatchError, wholeNumber } from '../watch/errors.ts';
+import { checkOptions, refusedBy, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { Soon } from '../watch/fair-queue.ts';
 import { processMetrics } from '../watch/process-metrics.ts';
 import { METRICS_TYPE, type MetricGroup, toText } from '../watch/telemetry.ts';
 import { Admission } from './admission.ts';
-import { LEAVING, NOT_STARTED, noSuchPath, toError } from './api-status.ts';
+import { LEAVING, NOT_STARTED, noSuchPath } from './api-status.ts';
 import type { ResourceDefinition } from './definition.ts';
 import { Definitions, toCrdDefinition } from './definitions/definitions.ts';
 import { Documents } from './documents/openapi.ts';
@@ -270,7 +270,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
     wholeNumber('delayMs', delayMs);
     wholeNumber('spreadMs', spreadMs);
     const cut = (): void => {
-      this.#cut.abort(toError(LEAVING));
+      this.#cut.abort(refusedBy(LEAVING));
       this.#sessions.cut();
     };
     const leave = whenAborted(signal, cut);
@@ -296,7 +296,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
       this.#collector?.start();
       this.#health.start = { name: 'start', ok: true };
     } catch (error) {
-      this.#definitions.giveUp(toError(NOT_STARTED));
+      this.#definitions.giveUp(refusedBy(NOT_STARTED));
       this.#health.start = { name: 'start', ok: false, error };
       throw error;
     }
@@ -321,8 +321,8 @@ export class ApiServer<I = unknown> implements ResourceSource {
     this.#health.isLeaving = true;
     const { signal } = this.#cut;
     if (delayMs > 0) await sleep(delayMs, { clock: this.#settings.clock, signal }).catch(() => {});
-    this.#closing.abort(toError(LEAVING));
-    this.#definitions.giveUp(toError(LEAVING));
+    this.#closing.abort(refusedBy(LEAVING));
+    this.#definitions.giveUp(refusedBy(LEAVING));
     this.#sessions.stop(spreadMs);
     await Promise.allSettled([...this.#answering, ...this.#working]);
     await this.#sessions.drained();

@@ -79,7 +79,6 @@ const OF_NAMESPACES: readonly Subresource[] = [
 
 const CREATE: readonly Verb[] = ['create'];
 
-/** Makes the rows of a definition. */
 export function toRows({
   group,
   plural,
@@ -97,7 +96,6 @@ export function toRows({
   return { main: { name: '', verbs, view: (object) => object, merge }, subresources, apart };
 }
 
-/** The row at a path; undefined if there is none. */
 export function rowOf({ main, subresources }: Rows, name: string | undefined): Subresource | undefined {
   return name === undefined ? main : subresources.find((each) => each.name === name);
 }

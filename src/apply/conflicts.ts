@@ -20,7 +20,6 @@ export class ApplyConflict extends Error {
   override readonly name: string = 'ApplyConflict';
   /** The first 100 conflicts. Paths are cut after 256 characters. */
   readonly conflicts: readonly Conflict[];
-  /** How many more there are. */
   readonly more: number;
 
   constructor(conflicts: readonly Conflict[], more: number = 0) {

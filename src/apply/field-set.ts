@@ -51,7 +51,6 @@ export class FieldSet {
     return !this.isMember && this.children === undefined;
   }
 
-  /** What is below an element. */
   below(element: string): FieldSet {
     return this.children?.get(element) ?? NO_FIELDS;
   }
@@ -78,7 +77,6 @@ function childrenIn(fields: Fields): Children | undefined {
 /** What `fromFields` returns for FieldsV1 that are exact and not large. */
 export const ofExact = (fields: Fields): Read => ({ set: new FieldSet(false, undefined, fields), isExact: true, size: 0 });
 
-/** What was read. */
 interface Read {
   readonly set: FieldSet;
   /** Whether it would be written in the same way. */
@@ -120,7 +118,6 @@ function added(node: FieldSet, path: readonly string[], at: number): FieldSet {
   return node;
 }
 
-/** The set of some paths. */
 export function setOf(...paths: readonly (readonly string[])[]): FieldSet {
   const builder = new FieldSetBuilder();
   for (const path of paths) builder.add(path);

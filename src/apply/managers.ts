@@ -11,7 +11,6 @@ import { type Type, TypedError } from './types.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** An owner of fields. */
 export interface Owner {
   readonly manager: string;
   readonly operation: 'Apply' | 'Update';

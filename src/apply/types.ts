@@ -85,7 +85,6 @@ export function beginOperation(): void {
   found = new WeakMap();
 }
 
-/** A list. */
 export class ListType {
   readonly isAtomic: boolean;
   /** The members that tell items apart, in order; if there are none, their values do. */

@@ -160,7 +160,6 @@ export async function preparedList<T>(
   return prepareItems(list, prepare);
 }
 
-/** The same list, with every item prepared. */
 export function prepareItems<T>(list: List<T>, prepare: Prepare<T> | undefined): List<T> {
   // Of its members, `bytes` need not be enumerable.
   return prepare ? { ...list, bytes: list.bytes, items: list.items.map((item) => prepare(item)) } : list;

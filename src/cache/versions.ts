@@ -43,7 +43,6 @@ export interface AtLeastOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** A call that waits for a version. */
 interface VersionWaiter {
   readonly version: string;
   settle(failure?: { readonly error: unknown }): void;
@@ -94,7 +93,6 @@ export class Versions {
     });
   }
 
-  /** The cache has reached this version. */
   reach(version: string): void {
     this.#current = version;
     for (const waiter of this.#waiting) this.#look(waiter);

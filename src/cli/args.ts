@@ -21,7 +21,6 @@ import {
   valued,
 } from './usage.ts';
 
-/** The options of `watchmux pipe`. */
 export interface PipeCommand {
   readonly command: 'pipe';
   readonly host: string;
@@ -40,7 +39,6 @@ export interface PipeCommand {
   readonly drainMs: number;
 }
 
-/** The options of `watchmux watch`. */
 export interface WatchCommand {
   readonly command: 'watch';
   readonly url: URL;
@@ -51,13 +49,11 @@ export interface WatchCommand {
   readonly reconnect: boolean;
 }
 
-/** The options of `watchmux check`. */
 export interface CheckCommand {
   readonly command: 'check';
   readonly file: string;
 }
 
-/** The options of `watchmux demo`. */
 export interface DemoCommand {
   readonly command: 'demo';
   readonly directory: string | undefined;

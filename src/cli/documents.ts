@@ -6,7 +6,6 @@ import type { KubernetesObject } from '../cache/object.ts';
 import { isRecord } from '../watch/errors.ts';
 import { quote, type UsageError } from './usage.ts';
 
-/** A document, and where it is. */
 export interface FileDocument {
   readonly file: string;
   /** From 1; undefined if it is the only one in the file. */

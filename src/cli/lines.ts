@@ -13,7 +13,6 @@ export interface InputLine {
   readonly bytes: Uint8Array | undefined;
 }
 
-/** Options of {@link InputLines} and {@link readLine}. */
 export interface LineOptions {
   /** Lines are text rather than JSON, and blank lines count. */
   readonly raw: boolean;
@@ -101,7 +100,6 @@ export interface LineEvent {
   readonly json: string;
 }
 
-/** What is wrong with a line. */
 export interface LineFault {
   readonly fault: string;
   /** A JSON value begins in it and continues on the next one. */

@@ -4,16 +4,7 @@ import type { ParseArgsConfig } from 'node:util';
 import { dotted } from '../pages/words.ts';
 
 /** The names of the commands, as typed. */
-export const COMMANDS: readonly ['pipe', 'watch', 'get', 'serve', 'new', 'check', 'types', 'demo'] = [
-  'pipe',
-  'watch',
-  'get',
-  'serve',
-  'new',
-  'check',
-  'types',
-  'demo',
-];
+export const COMMANDS = ['pipe', 'watch', 'get', 'serve', 'new', 'check', 'types', 'demo'] as const;
 
 export type CommandName = (typeof COMMANDS)[number];
 
@@ -37,7 +28,6 @@ export const valued = (...names: readonly string[]): Options =>
 export const preset = (defaults: Readonly<Record<string, string>>): Options =>
   Object.fromEntries(Object.entries(defaults).map(([name, value]) => [name, { type: 'string', default: value }]));
 
-/** Which whole numbers are accepted. */
 interface WholeRange {
   readonly min?: number;
   readonly max?: number;
@@ -100,7 +90,6 @@ export class Given {
     throw this.wrong(option, `a whole number from ${min}${most === undefined ? '' : ` to ${most}`}`);
   }
 
-  /** The same, or undefined if there is none. */
   wholeIf(option: string, range?: WholeRange): number | undefined {
     return this.has(option) ? this.whole(option, range) : undefined;
   }
@@ -115,7 +104,6 @@ export class Given {
     return Math.max(Math.round(seconds * 1_000), seconds > 0 ? 1 : 0);
   }
 
-  /** Reads the host to listen on. */
   host(): string {
     const host = toHost(this.text('host') ?? '');
     if (host === undefined) throw this.wrong('host', 'an address or a host name, without a port');
@@ -134,7 +122,6 @@ export class Given {
     return url;
   }
 
-  /** The error of an option's value. */
   wrong(option: string, expected: string, value: unknown = this.values[option]): UsageError {
     return this.error(`--${option} takes ${expected}, not ${quote(String(value))}`);
   }

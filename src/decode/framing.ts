@@ -260,7 +260,6 @@ export function hold(parts: Uint8Array[], bytes: Uint8Array): void {
   parts.push(last);
 }
 
-/** All parts in one. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array {
   const [first = new Uint8Array(0), ...more] = parts;
   if (more.length === 0) return first;

@@ -6,7 +6,7 @@ import { Agent as HttpsAgent, type RequestOptions } from 'node:https';
 import { checkServerIdentity } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { invalid } from '../watch/errors.ts';
+import { invalid, whyOf } from '../watch/errors.ts';
 import { ExecPlugin, type PluginAnswer } from './exec-plugin.ts';
 import {
   type Chosen,
@@ -261,7 +261,7 @@ export class Credentials {
     try {
       await this.#config.applyToHTTPSOptions(asked);
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = whyOf(cause);
       throw new Error(`kubeconfig: no credentials for this request: ${why}`);
     }
     const options: RequestOptions = { headers: toHeaders(asked.headers) };

@@ -40,7 +40,6 @@ interface Served extends GroupVersion {
   readonly resources?: readonly Known[] | undefined;
 }
 
-/** A resource, and its names. */
 interface Known {
   readonly type: ResourceType;
   /** In lower case. */
@@ -195,7 +194,6 @@ function checked(place: GroupVersion): GroupVersion {
   return place;
 }
 
-/** The path of a group, or of one version of it. */
 function toPath({ group, version }: GroupVersion): string {
   if (!group) return `${CORE_VERSIONS}/${version}`;
   return version ? `${ALL_GROUPS}/${group}/${version}` : `${ALL_GROUPS}/${group}`;

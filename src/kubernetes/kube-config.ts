@@ -13,7 +13,7 @@ import { access, readFile } from 'node:fs/promises';
 import { isIPv6 } from 'node:net';
 import { homedir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path';
-import { invalid, isRecord, isWatchError, WatchError } from '../watch/errors.ts';
+import { invalid, isRecord, isWatchError, WatchError, whyOf } from '../watch/errors.ts';
 import { optional } from './node-fetch.ts';
 
 /** The kinds of values that a kubeconfig has. */
@@ -178,7 +178,7 @@ async function parseKubeconfig(text: string, what: string, folder: string): Prom
 }
 
 function unreadable(what: string, cause: unknown): WatchError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = whyOf(cause);
   return new WatchError('INVALID_ARGUMENT', `kubeconfig: cannot read ${what}: ${why}`, { cause });
 }
 

@@ -47,7 +47,6 @@ import type { Watch } from '../watch/watch.ts';
 export interface ResourceDeps {
   readonly server: URL;
   readonly means: HttpSettings;
-  /** The list and the watch of a collection. */
   readonly collection: (url: URL) => ListWatcher<unknown>;
 }
 
@@ -214,7 +213,6 @@ const CONTENT_TYPES: Readonly<Record<PatchType, string>> = {
   apply: 'application/apply-patch+yaml', // of which JSON is a subset
 };
 
-/** The body of a deletion. */
 function toDeleteBody({ dryRun, preconditions, propagation, gracePeriodSeconds }: DeleteOptions): string {
   return JSON.stringify({
     kind: 'DeleteOptions',

@@ -342,7 +342,6 @@ export function millisecondsOf(time: string): number {
   return Date.parse(`${seconds}Z`) + Number(fraction.padEnd(3, '0').slice(0, 3));
 }
 
-/** The configuration of a new stream. */
 function toConfig({ stream, subject, create = {} }: NatsSettings): Partial<StreamConfig> & { name: string } {
   const { maxItems, maxBytes, maxAgeMs, duplicateWindowMs, replicas = 1, storage = 'file' } = create;
   return {

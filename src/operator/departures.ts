@@ -42,7 +42,6 @@ export class Departures {
     getOrMake(this.#written, cache, () => new Map<string, KubernetesObject>()).set(keyOf(object), object);
   }
 
-  /** The object last written under a key. */
   lastWritten(cache: KindCache, key: string): KubernetesObject | undefined {
     return this.#written.get(cache)?.get(key);
   }

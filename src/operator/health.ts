@@ -161,7 +161,6 @@ function text(code: number, body: string, headers: Readonly<Record<string, strin
   return { code, body, headers: { ...always, ...headers } };
 }
 
-/** A server that listens. */
 export interface HealthServer {
   readonly url: string;
   /** Closes all connections. */

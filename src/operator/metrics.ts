@@ -27,7 +27,6 @@ const RECONCILE_BOUNDS: readonly number[] = [
 /** In seconds. Upstream: those of `workqueue`. */
 const QUEUE_BOUNDS: readonly number[] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 1, 10, 100, 1_000];
 
-/** What one controller has done. */
 class ControllerCounts {
   readonly results: Record<ReconcileResultName, number> = { error: 0, requeue_after: 0, requeue: 0, success: 0 };
   readonly time: Durations = new Durations(RECONCILE_BOUNDS);

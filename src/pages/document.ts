@@ -295,5 +295,4 @@ const EVENTS = `
 }
 @media (prefers-reduced-motion: reduce) { * { transition: none !important; animation: none !important; scroll-behavior: auto !important; } }`;
 
-/** The style of all pages. */
 const STYLE: string = [COLOURS, BASICS, LAYOUT, STATE, OVERVIEW, SIDE, EVENTS].join('\n');

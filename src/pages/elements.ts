@@ -221,7 +221,6 @@ export function line({ values, room }: ChartSeries, { width, height }: Box, top:
   return points.length < 2 ? '' : `M${points.join('L')}`;
 }
 
-/** Draws the line of a series and the area below it. */
 export function area(series: ChartSeries, box: Box, top: number): string {
   const path = line(series, box, top);
   // Back along the lower edge, to where the line begins.
@@ -357,7 +356,6 @@ export class StateLine {
   }
 }
 
-/** The kind of a history entry. */
 type HistoryKind = 'good' | 'cut' | 'loss' | 'note';
 
 /** Entries in the history. */
@@ -404,7 +402,6 @@ export class PageHistory {
   }
 }
 
-/** Options of a {@link Poller}. */
 interface PollOptions<T> {
   readonly ask: (signal: AbortSignal) => Promise<T>;
   readonly onAnswer: (answer: T) => void;

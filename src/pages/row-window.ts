@@ -10,7 +10,6 @@ import { arrange, byId, make } from './elements.ts';
 /** A list of rows, from the one at the top. */
 interface Rows<Id, Row extends ShownRow> {
   readonly length: number;
-  /** Identifies the row at a place. */
   readonly idAt: (at: number) => Id;
   /** The place of a row; -1 if it is not in the list. */
   readonly placeOf: (id: Id) => number;

@@ -80,7 +80,6 @@ export class TableSource implements TableCollection<TableRow> {
   }
 }
 
-/** A collection of whole objects. */
 export function objectSource(target: CollectionTarget, responseTimeoutMs: number): TableCollection {
   const { fetch, url } = target;
   const means = toHttpSettings({ fetch, responseTimeoutMs });
@@ -89,7 +88,6 @@ export function objectSource(target: CollectionTarget, responseTimeoutMs: number
   });
 }
 
-/** The URL of one object. */
 function urlOf({ url }: CollectionTarget, name: string): URL {
   const one = new URL(url);
   one.pathname = `${url.pathname.replace(/\/$/, '')}/${segment('name', name)}`;
@@ -106,7 +104,6 @@ export interface TableRow extends KubernetesObject {
   readonly cells?: readonly string[] | undefined;
 }
 
-/** A page of rows. */
 interface TablePage {
   readonly columns: readonly string[] | undefined;
   readonly items: readonly TableRow[];

@@ -117,7 +117,6 @@ export function epochOf(version: string | undefined): string | undefined {
   return version?.slice(0, Math.max(0, version.lastIndexOf('.')));
 }
 
-/** A client that is connected. */
 export interface PipeClient extends ClientStats {
   /** Events that earlier connections of this client dropped, and that it has received since. */
   readonly recovered: number;

@@ -18,7 +18,6 @@ export interface FieldRule {
   readonly unwanted: ReadonlySet<string>;
 }
 
-/** Whether a field's value satisfies its rule. */
 export function fitsRule({ wanted, unwanted }: FieldRule, value: string): boolean {
   return (wanted.size === 0 || (wanted.size === 1 && wanted.has(value))) && !unwanted.has(value);
 }

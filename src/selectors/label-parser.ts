@@ -128,12 +128,10 @@ export class LabelLexer {
     this.next = this.scan();
   }
 
-  /** Whether the next token is of this kind. */
   is(kind: Token['kind']): boolean {
     return this.next.kind === kind;
   }
 
-  /** Takes the next token. */
   take(): Token {
     const token = this.next;
     this.next = this.scan();

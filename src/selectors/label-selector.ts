@@ -20,7 +20,6 @@ interface LabelSelectorObject {
   readonly matchExpressions?: readonly LabelExpression[] | null | undefined;
 }
 
-/** A condition of a {@link LabelSelectorObject}. */
 interface LabelExpression {
   readonly key: string;
   /** `In`, `NotIn`, `Exists` or `DoesNotExist`. */

@@ -155,7 +155,6 @@ const MAX_PREFIX_CHARS = 253;
 const ALPHANUMERIC = /[A-Za-z0-9]/;
 const LOWER_ALPHANUMERIC = /[a-z0-9]/;
 
-/** What is wrong with a label's key. */
 export function faultOfKey(key: string): Fault | undefined {
   const slash = key.indexOf('/');
   if (slash < 0) return faultOfName(key, 'a label key');
@@ -164,7 +163,6 @@ export function faultOfKey(key: string): Fault | undefined {
   return faultOfPrefix(key.slice(0, slash)) ?? moved(faultOfName(key.slice(slash + 1), 'a name after the "/"'), slash + 1);
 }
 
-/** What is wrong with a label's value. */
 export function faultOfValue(value: string): Fault | undefined {
   return value === '' ? undefined : faultOfName(value, 'a label value');
 }

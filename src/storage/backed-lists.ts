@@ -44,7 +44,6 @@ const MAX_PART = 10_000;
 /** How often a list is started if its revision is compacted in the meantime. */
 const MAX_ATTEMPTS = 3;
 
-/** What to read. */
 export interface PartOptions {
   readonly prefix: string;
   readonly plan: ListPlan;
@@ -53,7 +52,6 @@ export interface PartOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One part of a list. */
 export interface ListPart<T> {
   readonly entries: readonly Entry<T>[];
   /** The revision of all parts. */

@@ -13,7 +13,7 @@
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import { whenAborted } from '../watch/abort.ts';
-import { isWatchError } from '../watch/errors.ts';
+import { isWatchError, whyOf } from '../watch/errors.ts';
 import { type BookmarkEvent, INITIAL_EVENTS_END, type Status, toStatus } from '../watch/event.ts';
 import { type Pace, requestPace, setPace } from '../watch/fair-queue.ts';
 import { type PullSource, PullWatch } from '../watch/pull-watch.ts';
@@ -319,6 +319,6 @@ function toBookmark(revision: string, annotations?: Readonly<Record<string, stri
 
 function statusOf(error: unknown): Status {
   if (isWatchError(error) && error.status) return error.status;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = whyOf(error);
   return toStatus({ code: 500, reason: 'InternalError', message });
 }

@@ -14,7 +14,6 @@ import { STRIDE, type Work } from '../watch/fair-queue.ts';
 
 /** Texts and values that are shorter are not cut, in characters of JSON. */
 const LARGE_CHARS = 262_144;
-/** The size of a piece. */
 const PIECE_CHARS = 32_768;
 /** How many steps are still quick, and how many members are many. */
 const FEW = 16_384;

@@ -73,7 +73,6 @@ function attributes<T>(names: readonly string[], fields: FieldFunctions<T>): (ob
   });
 }
 
-/** Which state a list reads. */
 export interface ListPlan {
   /** Exactly this revision; undefined: the newest. */
   readonly exact: string | undefined;
@@ -117,7 +116,6 @@ function checkMatch(
   }
 }
 
-/** What a watch begins with. */
 export interface WatchPlan {
   /** Deliver the changes after this; undefined: begin with the state. */
   readonly after: string | undefined;

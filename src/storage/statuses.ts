@@ -1,11 +1,10 @@
 /** The refusals of a storage, as `Status`es with Kubernetes' codes and reasons. Upstream: `apierrors` and `storage/errors.go`. */
-import { WatchError } from '../watch/errors.ts';
+import { refusedBy, WatchError } from '../watch/errors.ts';
 import { type Status, type StatusDetails, toStatus } from '../watch/event.ts';
 
 /** A refusal with the given status. */
 export function refused(code: number, reason: string, message: string, details?: StatusDetails): WatchError {
-  const status = toStatus({ code, reason, message, ...(details && { details }) });
-  return new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status });
+  return refusedBy(toStatus({ code, reason, message, ...(details && { details }) }));
 }
 
 /** 404: there is no object under a key. */

@@ -19,6 +19,7 @@ import { ApiServer } from '../apiserver/server.ts';
 import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../cache/object.ts';
 import { type GroupVersionKind, nameOf, type ResourceClient, type ResourceType } from '../cache/resource-client.ts';
 import { compareVersions } from '../cache/versions.ts';
+import { type Condition, findCondition, isConditionTrue, type WithConditions } from '../operator/conditions.ts';
 import { controllerNameOf, type KindName, queryOf, textOf } from '../operator/kinds.ts';
 import { Operator } from '../operator/operator.ts';
 import type { Log, OperatorControllerOptions, OperatorFailure, ReconcileRequest } from '../operator/operator-options.ts';
@@ -30,7 +31,7 @@ import { callable, checkOptions, invalid, isWatchError, refusalCode, WatchError,
 import { oneLine } from '../watch/failures.ts';
 import { nextTurn } from '../watch/turn.ts';
 import { FakeClock } from './fakes/fake-clock.ts';
-import { kindsOf, type Named, pluralNameIn, servedKinds, type TestResource } from './operator/served-kinds.ts';
+import { kindsOf, kubernetesDefinitions, type Named, servedKinds, type TestResource } from './operator/served-kinds.ts';
 import { explained, frozen, readOnlyCopy, strictly, strictSource } from './operator/strict.ts';
 
 export type { TestOperator, TestResource };
@@ -113,7 +114,8 @@ export async function testOperator(options: TestOperatorOptions): Promise<TestOp
   callable('onError', onError);
   const kinds = objects.map(({ apiVersion = '', kind = '' }, at) => ({ name: { apiVersion, kind }, place: `objects[${at}]` }));
   const names = [...kindsOf(controllers), ...kinds];
-  const { definitions, types, crds } = servedKinds(resources, { names, builtIn: BUILT_IN_KINDS });
+  const known = [...BUILT_IN_KINDS, ...(await kubernetesDefinitions())];
+  const { definitions, crds } = servedKinds(resources, { names, known });
   const clock = new FakeClock(startMs);
   const now = (): number => clock.now();
   const storage = new MemoryStorage();
@@ -123,8 +125,7 @@ export async function testOperator(options: TestOperatorOptions): Promise<TestOp
     customResourceDefinitions: true,
   });
   try {
-    const pluralName = (name: string): string => pluralNameIn(types, name);
-    const test = new TestOperator({ options, clock, now, storage, server, pluralName });
+    const test = new TestOperator({ options, clock, now, storage, server });
     await server.ready;
     await test.prepare([...crds, ...objects], names);
     return test;
@@ -135,15 +136,12 @@ export async function testOperator(options: TestOperatorOptions): Promise<TestOp
   }
 }
 
-/** What a test is made of. */
 interface Parts {
   readonly options: TestOperatorOptions;
   readonly clock: FakeClock;
   readonly now: () => number;
   readonly storage: Storage;
   readonly server: ApiServer;
-  /** The name by which the server has a kind. */
-  readonly pluralName: (name: string) => string;
 }
 
 /** An operator under test. Made by `testOperator`. */
@@ -153,7 +151,6 @@ class TestOperator implements AsyncDisposable {
   readonly clock: FakeClock;
   readonly #options: TestOperatorOptions;
   readonly #storage: Storage;
-  readonly #pluralName: (name: string) => string;
   /** The kinds that controllers and objects have named. */
   readonly #types: Map<string, ResourceType> = new Map();
   readonly #maxReconciles: number;
@@ -175,13 +172,12 @@ class TestOperator implements AsyncDisposable {
   #closed: Promise<void> | undefined;
 
   /** @internal */
-  constructor({ options, clock, now, storage, server, pluralName }: Parts) {
+  constructor({ options, clock, now, storage, server }: Parts) {
     const { name = 'test', namespace, log = SILENT, onError, maxReconciles = 1_000, timeoutMs = 4_000 } = options;
     this.#maxReconciles = wholeNumber('maxReconciles', maxReconciles, 1);
     this.#timeoutMs = wholeNumber('timeoutMs', timeoutMs, 1);
     this.#options = options;
     this.#storage = storage;
-    this.#pluralName = pluralName;
     this.clock = clock;
     this.server = server;
     const told = (error: unknown, failure: OperatorFailure): void => {
@@ -191,7 +187,7 @@ class TestOperator implements AsyncDisposable {
       else this.#untold.push({ ...failure, error });
     };
     this.operator = new Operator(
-      { cluster: strictSource(server, pluralName), name, namespace, log, clock, now, onError: told },
+      { cluster: strictSource(server), name, namespace, log, clock, now, onError: told },
       { keep: readOnlyCopy },
     );
     for (const each of options.controllers) this.operator.controller(this.#watched(each));
@@ -204,8 +200,7 @@ class TestOperator implements AsyncDisposable {
 
   /** The objects of a kind, in all namespaces: use keys such as `default/web`, or `in('default')`. */
   resource<O extends object = KubernetesObject>(kind: KindName<O>): ResourceClient<O> {
-    if (typeof kind === 'string' || 'plural' in kind)
-      return strictly(this.server.resource<O>(this.#pluralName(queryOf(kind) as string)));
+    if (typeof kind === 'string' || 'plural' in kind) return strictly(this.server.resource<O>(queryOf(kind) as string));
     const type = this.#types.get(textOf(kind));
     if (!type) throw invalid('kind', textOf(kind), 'a kind that a controller or an object names, or the name of a resource');
     return strictly(this.server.resource<O>(type));
@@ -284,8 +279,7 @@ class TestOperator implements AsyncDisposable {
     const isFirst = ({ kind }: KubernetesObject): boolean => kind === 'CustomResourceDefinition' || kind === 'Namespace';
     for (const object of [...objects.filter(isFirst), ...objects.filter((each) => !isFirst(each))]) await this.#create(object);
     for (const { name, place } of names) {
-      const query = queryOf(name);
-      const { type } = await this.server.kind(typeof query === 'string' ? this.#pluralName(query) : query);
+      const { type } = await this.server.kind(queryOf(name));
       const { kind = type.kind, namespaced = type.namespaced }: Partial<ResourceType> = Object(name);
       if (kind !== type.kind) throw invalid(`${place}: kind`, kind, `${type.kind}, as ${nameOf(type)} is defined`);
       if (namespaced !== type.namespaced)
@@ -319,14 +313,13 @@ class TestOperator implements AsyncDisposable {
 
   /** Waits until a definition is served, or rejects with why it is not. */
   async #established(name: string): Promise<void> {
-    const definitions = this.server.resource<Definition>('customresourcedefinitions.apiextensions.k8s.io/v1');
+    const definitions = this.server.resource<WithConditions<Condition>>('customresourcedefinitions.apiextensions.k8s.io/v1');
     for (const startMs = performance.now(); performance.now() - startMs < this.#timeoutMs; await turn()) {
-      const { status } = await definitions.get(name);
-      const { conditions = [] } = status ?? {};
-      if (conditions.some(({ type, status: is }) => type === 'Established' && is === 'True')) return;
-      const bad = conditions.find(({ type, status: is }) =>
-        type === 'NonStructuralSchema' ? is === 'True' : type === 'NamesAccepted' && is === 'False',
-      );
+      const definition = await definitions.get(name);
+      if (isConditionTrue(definition, 'Established')) return;
+      const structure = findCondition(definition, 'NonStructuralSchema');
+      const names = findCondition(definition, 'NamesAccepted');
+      const bad = structure?.status === 'True' ? structure : names?.status === 'False' ? names : undefined;
       if (bad) throw invalid('resources', name, `a definition that can be served: ${bad.message}`);
     }
     throw gaveUp(this.#timeoutMs, `the definition ${name}`);
@@ -495,11 +488,4 @@ class TestOperator implements AsyncDisposable {
     if (this.#runaway) throw this.#runaway;
     if (this.#broken) throw this.#broken.error;
   }
-}
-
-/** The part of a CustomResourceDefinition that says whether it is served. */
-interface Definition extends KubernetesObject {
-  readonly status?: {
-    readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];
-  };
 }

@@ -10,7 +10,6 @@ export interface BackoffOptions {
   readonly apart?: boolean | undefined;
 }
 
-/** How an attempt failed. */
 interface FailedAttempt {
   /** The delay that the server asked for. */
   readonly hintMs?: number | undefined;

@@ -43,7 +43,6 @@ export function upkeepClock(clock: Clock): Clock {
   return { now: clock.now, schedule: (delayMs, callback) => wait(delayMs, callback, true) };
 }
 
-/** A limit for {@link within}. */
 interface TimeLimit {
   /** 0: none. */
   readonly limitMs: number;

@@ -92,12 +92,10 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether a value is an object or a list. */
 export function isContainer(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-/** Whether a value is undefined or null. */
 export function isNullish(value: unknown): value is undefined | null {
   return value === undefined || value === null;
 }
@@ -110,6 +108,12 @@ export function getOrMake<K, V>(map: { get(key: K): V | undefined; set(key: K, v
     map.set(key, value);
   }
   return value;
+}
+
+/** The error of a refusal, which says what its Status says. */
+export function refusedBy(status: Status, cause?: unknown): WatchError {
+  const { code, reason, message } = status;
+  return new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status, ...(cause !== undefined && { cause }) });
 }
 
 /** The code of the Status with which a server refused; undefined if an error is not a refusal. */

@@ -107,6 +107,11 @@ export function toStatus(failure: {
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', ...failure };
 }
 
+/** The Status of what is unavailable for a while: the client should come again. */
+export function toUnavailable(message: string, retryAfterSeconds: number = 5): Status {
+  return toStatus({ code: 503, reason: 'ServiceUnavailable', message, details: { retryAfterSeconds } });
+}
+
 /** The Status of a watch that cannot be given every event. */
 export function toExpired(message: string, missed?: number): Status {
   return toStatus({ code: 410, reason: 'Expired', message, details: missed === undefined ? undefined : { missed } });

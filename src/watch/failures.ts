@@ -55,7 +55,6 @@ class Subject {
   }
 }
 
-/** Options of {@link Failures}. */
 interface FailuresOptions {
   /** Gets every failure instead. What it throws is ignored, because there is nobody to report it to. */
   readonly onError?: ((error: unknown) => void) | undefined;

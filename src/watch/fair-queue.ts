@@ -34,7 +34,6 @@ const MAX_CALLS = 16;
 interface Share extends HeapNode {
   readonly name: string;
   usedMs: number;
-  /** The number of waiting calls. */
   waiting: number;
 }
 
@@ -228,7 +227,6 @@ const queue: FairQueue = /* @__PURE__ */ new FairQueue();
 const NOBODY = { tenant: '', address: '' };
 const OWN: Pace = { turn: () => queue.turn(NOBODY), pause: () => queue.pause(NOBODY) };
 
-/** Sets the pace of the work with this signal. */
 export function setPace(signal: AbortSignal, pace: Pace): void {
   paces.set(signal, pace);
 }
@@ -238,7 +236,6 @@ export function requestPace(signal: AbortSignal | undefined): Pace | undefined {
   return signal && paces.get(signal);
 }
 
-/** The pace of the work with a signal. */
 export function paceOf(signal: AbortSignal | undefined): Pace {
   return requestPace(signal) ?? OWN;
 }
@@ -249,7 +246,6 @@ export type Work<R> = Generator<undefined, R>;
 /** A result: now, or later if it takes long. */
 export type Soon<R> = R | Promise<R>;
 
-/** Options of {@link inPieces}. */
 interface Terms {
   /** Default: the pace of the request with the signal. */
   readonly pace?: Pace | undefined;

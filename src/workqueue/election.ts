@@ -22,7 +22,6 @@
 import { type KubernetesObject, keyOf, splitKey, versionOf } from '../cache/object.ts';
 import { requireMethod } from '../watch/errors.ts';
 
-/** The settings of an election. */
 export interface ElectionSettings {
   /** The lease's name, or `namespace/name`. */
   readonly name: string;
@@ -115,7 +114,6 @@ export class Election {
     return { do: 'update', lease: { ...lease, spec: { ...lease.spec, ...spec } }, takes: false };
   }
 
-  /** Takes the answer to a step. */
   answered(step: ElectionStep, answer: LeaseAnswer, times: StepTimes): void {
     const isWrite = step.do === 'create' || step.do === 'update';
     if (answer === 'failed' && isWrite) this.#mayHold = true;

@@ -153,7 +153,6 @@ export type Lead = (context: LeadContext) => Promise<unknown>;
 
 type Request = Exclude<ElectionStep, { readonly do: 'wait' }>;
 
-/** How a leadership has ended. */
 interface End {
   /** Whether the lease was lost before the work ended. */
   readonly lost: boolean;

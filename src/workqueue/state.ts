@@ -3,7 +3,6 @@ import { invalid, WatchError } from '../watch/errors.ts';
 import { Heap, type HeapNode, Timetable } from '../watch/timetable.ts';
 import type { KeyTiming, Meter } from './meter.ts';
 
-/** Options of a {@link QueueState}. */
 interface StateOptions<K> {
   readonly clock: Clock;
   readonly name: string;

@@ -89,6 +89,6 @@ test('one schema that is none does not take the document of OpenAPI v2 from all'
   const bad = { type: 'object', properties: { a: null, b: { additionalProperties: null, allOf: [null], $ref: 5, items: 7 } } };
   const plain = toInfo({ group: 'a.b', version: 'v1', kind: 'Order', plural: 'orders' });
   const info = { ...plain, schema: bad as unknown as JsonSchema };
-  const body = await new OpenApi([info], '1.2.3').document('/openapi/v2')?.body;
+  const body = await new OpenApi([info]).document('/openapi/v2')?.body;
   expect(Object.keys(JSON.parse(String(body)).definitions)).toContain('b.a.v1.Order');
 });

@@ -91,10 +91,7 @@ describe('OpenAPI v2 in protobuf', () => {
     const orders = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order', schema };
     const things = { group: 'example.com', version: 'v1', plural: 'things', kind: 'Thing', namespaced: false };
     const definitions = [CONFIG_MAPS, NAMESPACES, LEASES, orders, things] as ResourceDefinition[];
-    const openApi = new OpenApi(
-      definitions.map((each) => toInfo(each)),
-      '1.2.3',
-    );
+    const openApi = new OpenApi(definitions.map((each) => toInfo(each)));
     const { body: json, etag } = openApi.document('/openapi/v2') ?? {};
     const protobuf = openApi.document('/openapi/v2', PROTOBUF_TYPE)?.body as Uint8Array;
     const expected = JSON.parse(String(json));

@@ -406,6 +406,20 @@ test('kinds of Kubernetes: built in ones as they are, others without a schema; o
   expect((await operator.resource({ apiVersion: 'v1', kind: 'Node' }).list()).items.length).toBe(1);
 });
 
+test('all kinds of Kubernetes, by their short names, too, with the subresources that they have there', async () => {
+  const daemons = controller({ for: 'ds', reads: ['netpol'], reconcile: () => {} });
+  await using operator = await testOperator({ controllers: [daemons], resources: ['runtimeclasses.node.k8s.io/v1'] });
+  const types = ['ds', 'netpol', 'runtimeclass'].map((name) => operator.resource(name).type);
+  expect(types.map(({ plural, namespaced }) => [plural, namespaced])).toEqual([
+    ['daemonsets', true],
+    ['networkpolicies', true],
+    ['runtimeclasses', false],
+  ]);
+  const statusOf = (name: string): Promise<unknown> => operator.resource(name).subresource('status').get('default/a');
+  await expect(statusOf('ds')).rejects.toThrow('not found');
+  await expect(statusOf('netpol')).rejects.toThrow('subresource: expected one that networkpolicies.networking.k8s.io has');
+});
+
 test('kinds by all names that a cluster takes: singular, kind, short name, with or without group and version', async () => {
   const shops = { group: 'example.com', version: 'v1', plural: 'shops', kind: 'Shop', shortNames: ['sh'], singular: 'store' };
   const kinds = ['configmap/v1', 'deployment.apps', 'Secret/v1', 'sh.example.com/v1', 'store', 'statefulset'];

@@ -3,9 +3,9 @@ import { EventEmitter } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
 import { Duplex } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { NO_WEBSOCKET, unauthorized, unavailable } from '../../src/bridge/hub/admission/refusals.ts';
+import { NO_WEBSOCKET, unauthorized } from '../../src/bridge/hub/admission/refusals.ts';
 import { attachHandler, pathOf, refuseUpgrade, WaitingUpgrade } from '../../src/bridge/transport/upgrades.ts';
-import type { Status } from '../../src/watch/event.ts';
+import { type Status, toUnavailable } from '../../src/watch/event.ts';
 import { turn } from './fake-sink.ts';
 
 /** A socket that records what it is sent, and takes it when the test says so. */
@@ -188,7 +188,7 @@ describe('a refused upgrade request', () => {
   });
 
   test('says when to retry, if that helps', () => {
-    expect(answer(unavailable('later'))).toContain('retry-after: 5');
+    expect(answer(toUnavailable('later'))).toContain('retry-after: 5');
     expect(answer(unauthorized()).join()).not.toContain('retry-after');
     expect(answer({ ...unauthorized(), code: 499 })[0]).toBe('HTTP/1.1 499 ');
   });

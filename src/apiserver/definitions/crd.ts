@@ -82,7 +82,6 @@ export interface Condition {
   readonly message?: string;
 }
 
-/** The current condition of this type. */
 export const conditionOf = ({ status }: Crd, type: string): Condition | undefined =>
   status.conditions?.find((each) => each.type === type);
 

@@ -97,16 +97,11 @@ export interface Document {
   readonly etag?: string | undefined;
 }
 
-/** Options of {@link Discovery}. */
-export interface DiscoveryOptions {
-  /** The `gitVersion` that `/version` reports. Default: the release of Kubernetes whose protocol is served, with `+watchmux`. */
-  readonly gitVersion?: string | undefined;
-  /** Such as `127.0.0.1:8080`. Reported in `/api`; no client is known to use it. */
-  readonly serverAddress?: string | undefined;
-}
-
-/** The release of Kubernetes that the tests compare with. */
-const RELEASE = 'v1.37.2+watchmux';
+/** Of the server: the release of Kubernetes whose protocol is served, and with which the tests compare. */
+const VERSION = {
+  ...{ major: '1', minor: '37', gitVersion: 'v1.37.2+watchmux', gitCommit: '', gitTreeState: '' },
+  ...{ buildDate: '1970-01-01T00:00:00Z', goVersion: '', compiler: '', platform: '' },
+};
 /** Other paths of a server, for the list at `/`. */
 const OTHER_PATHS = ['/healthz', '/livez', '/metrics', '/openapi/v2', '/openapi/v3', '/readyz', '/stats'] as const;
 export const JSON_TYPE = 'application/json';
@@ -121,15 +116,15 @@ export class Discovery {
   readonly #aggregated: Map<string, Document> = new Map();
   readonly #yaml: Map<Document, Document> = new Map();
 
-  constructor(definitions: readonly Described[], { gitVersion = RELEASE, serverAddress = '' }: DiscoveryOptions = {}) {
+  constructor(definitions: readonly Described[]) {
     const groups = toGroups(definitions);
     const core = groups.filter(({ name }) => name === '');
     const named = groups.filter(({ name }) => name !== '');
-    this.#add('/version', versionInfo(gitVersion));
+    this.#add('/version', VERSION);
     this.#add('/api', {
       kind: 'APIVersions',
       versions: core.flatMap(({ versions }) => versions.map(({ version }) => version)),
-      serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress }],
+      serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress: '' }],
     });
     this.#add('/apis', { kind: 'APIGroupList', apiVersion: 'v1', groups: named.map(toGroup) });
     for (const group of named) this.#add(`/apis/${group.name}`, { kind: 'APIGroup', apiVersion: 'v1', ...toGroup(group) });
@@ -184,23 +179,9 @@ export class Discovery {
   }
 }
 
-/** The same document in YAML. */
 function inYaml({ contentType, body, etag }: Document): Document {
   const text = atOnce(yamlOf(JSON.parse(body)));
   return { contentType: contentType.replace(JSON_TYPE, YAML_TYPE), body: text, etag: etag && `"${digest(text)}"` };
-}
-
-function versionInfo(gitVersion: string): object {
-  const [, major = '1', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(gitVersion) ?? [];
-  const unknown = {
-    gitCommit: '',
-    gitTreeState: '',
-    buildDate: '1970-01-01T00:00:00Z',
-    goVersion: '',
-    compiler: '',
-    platform: '',
-  };
-  return { major, minor, gitVersion, ...unknown };
 }
 
 function toGroup({ name, versions }: Group): object {

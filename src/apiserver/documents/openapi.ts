@@ -11,8 +11,9 @@ import type { JsonSchema } from '../definition.ts';
 import type { WholeAnswer, WireRequest } from '../http/wire.ts';
 import { patchMediaTypes } from '../patch/patch.ts';
 import { isJson, type MediaRange, readAccept } from '../request/path.ts';
+import { fieldHead } from '../request/protobuf.ts';
 import type { ResourceInfo } from '../resource-info.ts';
-import { Discovery, type DiscoveryOptions, type Document, digest, JSON_TYPE } from './discovery.ts';
+import { Discovery, type Document, digest, JSON_TYPE } from './discovery.ts';
 import {
   componentName,
   type Documented,
@@ -38,8 +39,10 @@ function pathOf({ group, version }: Documented): string {
   return `${group === '' ? 'api' : 'apis'}/${apiVersionOf({ group, version })}`;
 }
 
+const INFO = { title: 'watchmux', version: 'unversioned' };
+
 /** The document of one version of a group, a definition at a time. */
-function* openApiV3(definitions: readonly Documented[], version: string): Work<string> {
+function* openApiV3(definitions: readonly Documented[]): Work<string> {
   const [paths, schemas]: [string[], string[]] = [[], [membersOf(SHARED)]];
   for (const each of definitions) {
     paths.push(membersOf(toPaths(each)));
@@ -48,7 +51,7 @@ function* openApiV3(definitions: readonly Documented[], version: string): Work<s
     schemas.push(membersOf({ [componentName(ofList(each))]: listSchemaOf(each) }));
     yield;
   }
-  const info = JSON.stringify({ title: 'watchmux', version });
+  const info = JSON.stringify(INFO);
   return `{"openapi":"3.0.0","info":${info},"paths":{${paths.join()}},"components":{"schemas":{${unique(schemas).join()}}}}`;
 }
 
@@ -106,7 +109,6 @@ function toPaths(definition: Documented): object {
 
 /** The part of protobuf's encoding that an OpenAPI v2 document needs. Upstream: gnostic's `OpenAPIv2.proto`. */
 const utf8 = new TextEncoder();
-const LENGTH_DELIMITED = 2;
 
 /** Writes fields one after the other. */
 export class Message {
@@ -125,8 +127,7 @@ export class Message {
   }
 
   bytes(field: number, value: ArrayLike<number> | Message): this {
-    const head = [...varint(field * 8 + LENGTH_DELIMITED), ...varint(value.length)];
-    return this.add(head).add(value);
+    return this.add(fieldHead(field, value.length)).add(value);
   }
 
   /** Adds what has been encoded elsewhere. */
@@ -150,14 +151,6 @@ export class Message {
       at += part.length;
     }
   }
-}
-
-/** A number in groups of seven bits, the lowest first. */
-function varint(value: number): number[] {
-  const bytes: number[] = [];
-  let rest = value;
-  for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128);
-  return [...bytes, rest];
 }
 
 /**
@@ -214,23 +207,18 @@ const bytesOf = (definition: Documented): Part<Uint8Array> => ({
 });
 
 /** Makes the document, a definition at a time. */
-function* openApiV2(
-  definitions: readonly Documented[],
-  { version, protobuf }: { readonly version: string; readonly protobuf: boolean },
-): Work<string | Uint8Array> {
-  const title = 'watchmux';
+function* openApiV2(definitions: readonly Documented[], protobuf: boolean): Work<string | Uint8Array> {
   if (!protobuf) {
     const parts = yield* partsOf(definitions, asText, textOf);
-    const info = JSON.stringify({ title, version });
     const schemas = [membersOf(SHARED_V2), ...parts.map(({ schema }) => schema)].join();
-    return `{"swagger":"2.0","info":${info},"paths":{${parts.map(({ path }) => path).join()}},"definitions":{${schemas}}}`;
+    return `{"swagger":"2.0","info":${JSON.stringify(INFO)},"paths":{${parts.map(({ path }) => path).join()}},"definitions":{${schemas}}}`;
   }
   const [paths, schemas] = [new Message(), named(SHARED_V2)];
   for (const { path, schema } of yield* partsOf(definitions, asBytes, bytesOf)) {
     paths.add(path);
     schemas.add(schema);
   }
-  const message = new Message().text(1, '2.0').message(2, new Message().text(1, title).text(2, version));
+  const message = new Message().text(1, '2.0').message(2, new Message().text(1, INFO.title).text(2, INFO.version));
   return message.message(8, paths).message(9, schemas).toBytes();
 }
 
@@ -400,20 +388,17 @@ function stampOf(definition: Documented): string {
   return stamp;
 }
 
-const hashOf = (definitions: readonly Documented[], version: string): string =>
-  digest(JSON.stringify([version, ...definitions.map(stampOf)]));
+const hashOf = (definitions: readonly Documented[]): string => digest(JSON.stringify(definitions.map(stampOf)));
 
 /** The OpenAPI documents of a server, for the definitions that it has at one time. */
 export class OpenApi {
   readonly #definitions: readonly Documented[];
-  readonly #version: string;
   /** The definitions of each version of a group, by its path. */
   readonly #own: Map<string, Documented[]> = new Map();
   readonly #made: Map<string, OpenApiDocument> = new Map();
 
-  constructor(definitions: readonly Documented[], version: string = 'unversioned', before?: OpenApi) {
+  constructor(definitions: readonly Documented[], before?: OpenApi) {
     this.#definitions = definitions;
-    this.#version = version;
     for (const each of definitions) {
       getOrMake(this.#own, pathOf(each), () => []).push(each);
     }
@@ -429,7 +414,6 @@ export class OpenApi {
     }
   }
 
-  /** The document at a path; undefined if there is none. */
   document(path: string, accept?: string): OpenApiDocument | undefined {
     return atOnce(this.making(path, accept));
   }
@@ -447,10 +431,7 @@ export class OpenApi {
 
   #index(): OpenApiDocument {
     const paths = Object.fromEntries(
-      Array.from(this.#own, ([name, own]) => [
-        name,
-        { serverRelativeURL: `${INDEX}/${name}?hash=${hashOf(own, this.#version)}` },
-      ]),
+      Array.from(this.#own, ([name, own]) => [name, { serverRelativeURL: `${INDEX}/${name}?hash=${hashOf(own)}` }]),
     );
     const body = JSON.stringify({ paths });
     return { contentType: 'application/json', body, etag: `"${digest(body)}"` };
@@ -459,13 +440,13 @@ export class OpenApi {
   *#v3(path: string): Work<OpenApiDocument | undefined> {
     const own = this.#own.get(path.slice(INDEX.length + 1));
     if (own === undefined || !path.startsWith(`${INDEX}/`)) return undefined;
-    const body = yield* openApiV3(own, this.#version);
-    return { contentType: 'application/json', body, etag: `"${hashOf(own, this.#version)}"` };
+    const body = yield* openApiV3(own);
+    return { contentType: 'application/json', body, etag: `"${hashOf(own)}"` };
   }
 
   *#v2(protobuf: boolean): Work<OpenApiDocument> {
-    const hash = hashOf(this.#definitions, this.#version);
-    const body = yield* openApiV2(this.#definitions, { version: this.#version, protobuf });
+    const hash = hashOf(this.#definitions);
+    const body = yield* openApiV2(this.#definitions, protobuf);
     return { contentType: protobuf ? PROTOBUF_TYPE : 'application/json', body, etag: protobuf ? `"${hash}-pb"` : `"${hash}"` };
   }
 }
@@ -473,14 +454,12 @@ export class OpenApi {
 /** The current documents of a server. They are made for the current definitions, and kept until these change. */
 export class Documents {
   readonly #resources: () => readonly ResourceInfo[];
-  readonly #options: DiscoveryOptions;
   #of: readonly ResourceInfo[] | undefined;
   #discovery: Discovery | undefined;
   #openApi: OpenApi | undefined;
 
-  constructor(resources: () => readonly ResourceInfo[], options: DiscoveryOptions = {}) {
+  constructor(resources: () => readonly ResourceInfo[]) {
     this.#resources = resources;
-    this.#options = options;
   }
 
   /** Answers with the document at a path; undefined if there is none. A client whose ETag is current gets only a 304. */
@@ -489,7 +468,7 @@ export class Documents {
     if (resources !== this.#of) {
       this.#of = resources;
       this.#discovery = undefined;
-      this.#openApi = new OpenApi(resources, this.#options.gitVersion, this.#openApi);
+      this.#openApi = new OpenApi(resources, this.#openApi);
     }
     const path = `/${segments.join('/')}`;
     const accept = request.header('accept');
@@ -502,7 +481,7 @@ export class Documents {
       };
       return isPromise(made) ? made.then(answer) : answer(made);
     }
-    this.#discovery ??= new Discovery(resources, this.#options);
+    this.#discovery ??= new Discovery(resources);
     return answerOf(this.#discovery.document(path, accept), request);
   }
 }

@@ -12,7 +12,7 @@
 import { Origins } from '../../bridge/hub/admission/refusals.ts';
 import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { refused } from '../../storage/statuses.ts';
-import { WatchError } from '../../watch/errors.ts';
+import { refusedBy, WatchError } from '../../watch/errors.ts';
 import { toStatus } from '../../watch/event.ts';
 import { type Soon, setPace } from '../../watch/fair-queue.ts';
 import type { ServedAnswer } from '../../watch/telemetry.ts';
@@ -26,7 +26,6 @@ import {
   REVOKED,
   statusOf,
   TIMED_OUT,
-  toError,
   unfinished,
 } from '../api-status.ts';
 import type { Asker } from '../kinds/reviews.ts';
@@ -60,7 +59,6 @@ interface ApiDeps {
   readonly loading: () => Promise<void> | undefined;
   /** Answers a path that is not a resource; undefined if it is unknown. */
   readonly other: (path: OtherPath, request: WireRequest) => Soon<WholeAnswer | undefined>;
-  /** Whether a path that is not a resource is public. */
   readonly isPublic: (path: OtherPath) => boolean;
 }
 
@@ -70,7 +68,7 @@ const LEFT = {
   unexpected: false,
 } as const;
 
-const timedOut = (): unknown => toError(TIMED_OUT);
+const timedOut = (): unknown => refusedBy(TIMED_OUT);
 
 /** What is known of a request so far. */
 interface Progress {
@@ -87,13 +85,11 @@ interface Progress {
   readonly warnings: string[];
 }
 
-/** The scheme of a request, according to its host. */
 function schemeOf({ request }: WireRequest): 'http' | 'https' {
   const { url, socket } = request as { readonly url?: string; readonly socket?: { readonly encrypted?: boolean } };
   return socket?.encrypted || url?.startsWith('https:') ? 'https' : 'http';
 }
 
-/** An answer with its client's warnings. */
 function warned(answer: Answer, { deprecation, faults, warnings }: Progress): Answer {
   if (deprecation === undefined && !faults?.texts.length && warnings.length === 0) return answer;
   const first = deprecation === undefined ? [] : [deprecation];
@@ -109,7 +105,6 @@ interface Entry {
   readonly place: Place;
 }
 
-/** Who asks for which resource. */
 interface Admitted {
   readonly info: ResourceInfo;
   readonly identity: unknown;
@@ -189,7 +184,7 @@ export class Api {
     if (target.length > settings.maxUrlBytes) {
       throw refused(414, 'RequestURITooLong', `the URL is longer than ${settings.maxUrlBytes} bytes`);
     }
-    if (!progress.isAllowed) throw toError(this.origins.refusal(request));
+    if (!progress.isAllowed) throw refusedBy(this.origins.refusal(request));
     if (method === 'OPTIONS') return this.preflight(request);
     if (request.headerNames.some((name) => name.startsWith(IMPERSONATION))) throw refused(403, 'Forbidden', NOBODY_ELSE);
     if (request.isUnheard) throw this.unheard();
@@ -199,7 +194,7 @@ export class Api {
     if (query === undefined) throw badRequest(BAD_QUERY_TEXT);
     const path = readPath(text);
     if (!path.isResource) return this.answerOther(path, request, progress);
-    if (this.deps.closing.aborted) throw toError(LEAVING);
+    if (this.deps.closing.aborted) throw refusedBy(LEAVING);
     return this.answerResource({ request, path, query }, progress);
   }
 
@@ -227,7 +222,7 @@ export class Api {
 
   private async answerOther(path: OtherPath, request: WireRequest, progress: Progress): Promise<Answer> {
     if (this.deps.isPublic(path)) return this.document(path, request);
-    if (this.deps.closing.aborted) throw toError(LEAVING);
+    if (this.deps.closing.aborted) throw refusedBy(LEAVING);
     const place = this.quotas.enter('request', progress.address);
     const deadline = this.deadline(request, this.deps.settings.handshakeTimeoutMs, this.untilClosing);
     try {
@@ -301,7 +296,7 @@ export class Api {
       const { disconnects } = this.watchClients;
       const { info, identity } = await this.admitInTime(deadline, [request, { path, progress, isWatch, place }]);
       // The hooks may have decided before the client was disconnected: it has to come again.
-      if (isWatch && disconnects !== this.watchClients.disconnects) throw toError(REVOKED);
+      if (isWatch && disconnects !== this.watchClients.disconnects) throw refusedBy(REVOKED);
       if (isWatch) slot = this.watchClients.add({ client: clientOf(path, { info, identity, progress }), place, deadline });
       const checking = this.deps.checking();
       if (checking) await deadline.during(checking);

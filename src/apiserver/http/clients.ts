@@ -4,8 +4,8 @@ import type { CutReason } from '../../bridge/hub/connection.ts';
 import { type SharedTimer, TICKS, type TimerMember, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { refused } from '../../storage/statuses.ts';
 import { textFrom, verdictOf } from '../../watch/abort.ts';
-import { isWatchError } from '../../watch/errors.ts';
-import { hasCode, REVOKED, toError } from '../api-status.ts';
+import { isWatchError, refusedBy } from '../../watch/errors.ts';
+import { hasCode, REVOKED } from '../api-status.ts';
 import type { Settings } from '../options.ts';
 import { Deadline } from './deadline.ts';
 import type { Slot, Streaming, WireRequest } from './wire.ts';
@@ -74,7 +74,7 @@ export class Hooks {
   private denied(error: unknown): unknown {
     const { reason, status } = toDenied(error);
     if (reason === 'failed') this.settings.onError(error);
-    return toError(status);
+    return refusedBy(status);
   }
 }
 
@@ -102,7 +102,6 @@ export interface WatchClient<I = unknown> {
 /** What is known when a watch has been admitted. */
 interface WatchAdmission {
   readonly client: WatchClient;
-  /** The place that it holds. */
   readonly place: Slot;
   /** The deadline of the request, until its stream has begun. */
   readonly deadline: Deadline;
@@ -142,7 +141,7 @@ class ClientWatch implements Slot {
   /** Ends it: gracefully, or at once. */
   end(how: 'stop' | 'cut'): void {
     this.revoked = how;
-    this.opening?.end(toError(REVOKED));
+    this.opening?.end(refusedBy(REVOKED));
     if (how === 'stop') this.session?.stop();
     else this.session?.cut('disconnected');
   }

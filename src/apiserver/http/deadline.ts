@@ -14,7 +14,6 @@ export class Deadline {
     this.cancel = clock.schedule(afterMs, () => this.end(late()));
   }
 
-  /** Ends it early. */
   end(reason: unknown): void {
     if (this.signal.aborted) return;
     this.abort.abort(reason);

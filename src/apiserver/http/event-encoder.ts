@@ -43,7 +43,6 @@ export interface Presentation {
   readonly prepareList?: (info: ResourceInfo, list: List<KubernetesObject>) => Work<void>;
   /** The body of an answer that is a list, in pieces, which are taken one by one as there is room for them. */
   list(info: ResourceInfo, list: List<KubernetesObject>): Iterable<Uint8Array>;
-  /** The events of one stream. */
   events(info: ResourceInfo): EventEncoder;
 }
 
@@ -64,7 +63,6 @@ export interface EventWire {
   readonly making: (object: KubernetesObject) => Work<unknown> | undefined;
   readonly bookmark: (event: BookmarkEvent, info: Pick<ResourceInfo, 'apiVersion' | 'kind'>) => Envelope;
   readonly error: (event: { readonly type: 'ERROR'; readonly object: object }) => Envelope;
-  /** The form for a transport. */
   readonly form: (form: Form) => Form;
 }
 

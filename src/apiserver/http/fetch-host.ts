@@ -28,7 +28,6 @@ interface Host {
 /** The status of an answer that nobody reads, because the client has left. */
 const GONE = 499;
 
-/** Answers one request. */
 export async function serveFetch(deps: HostDeps, request: Request, via: unknown): Promise<Response> {
   const host = (via ?? {}) as Host;
   if (!claims(deps, request, host)) return new Response(null, { status: GONE });

@@ -207,7 +207,6 @@ function isOneTooMany(socket: IncomingMessage['socket'], response: ServerRespons
   return false;
 }
 
-/** Answers one request. */
 export async function serveNode(deps: HostDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { socket } = request;
   // Node continues to parse what it has read, even if the connection is closed.

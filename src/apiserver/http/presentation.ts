@@ -36,7 +36,6 @@ import { yamlOf } from './yaml-writer.ts';
 const utf8 = new TextEncoder();
 const toBytes = (value: unknown): Uint8Array => utf8.encode(JSON.stringify(value));
 
-/** The bytes of a value, in pieces. */
 function* writingBytes(value: unknown): Work<Uint8Array> {
   return utf8.encode(yield* stringifying(value));
 }
@@ -208,7 +207,6 @@ function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
   return true;
 }
 
-/** Objects in YAML. */
 const YAML: Presentation = {
   headers: { ...JSON_HEADERS, 'content-type': 'application/yaml' },
   writing: (_, object) => yamlBytes(object),

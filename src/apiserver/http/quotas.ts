@@ -85,7 +85,6 @@ const PART_MS = 1_000 / PARTS;
  */
 export class Rates {
   private readonly perSecond: number;
-  /** When the last part began. */
   private beganMs: number = Number.NEGATIVE_INFINITY;
   private parts: Map<string, number>[] = [new Map()];
 

@@ -47,10 +47,8 @@ export class Turns {
  * reading for too long. Then the source is closed, no timer runs, and the sink is no longer called.
  */
 
-/** What all sessions share. */
 interface SessionHost {
   readonly turns: Turns;
-  /** When sessions end. */
   readonly ends: Timetable<Session>;
   readonly onError: (error: unknown) => void;
   /** The session has ended. Called once. */
@@ -82,7 +80,6 @@ export class Session implements Served, Waits, HeapNode, Listener {
   heapAt: number = -1;
   sentBytes: number = 0;
   over: boolean = false;
-  /** Why it was cut; undefined if it was not. */
   reason: CutReason | undefined = undefined;
   private ended: boolean = false;
   private full: boolean = false;

@@ -60,7 +60,6 @@ interface Table {
   readonly rows: readonly TableRow[];
 }
 
-/** Options of {@link toTable}. */
 interface TableOptions {
   /** The time, for ages. */
   readonly now: number;
@@ -87,7 +86,6 @@ const NAME: TableColumn = {
   priority: 0,
 };
 
-/** Makes a table of objects. */
 export function toTable(definition: Columns, objects: readonly KubernetesObject[], options: TableOptions): Table {
   const [first] = objects;
   const { version = 'v1', metadata = { resourceVersion: first?.metadata?.resourceVersion } } = options;
@@ -108,7 +106,6 @@ export function toBookmarkTable(definition: Columns, bookmark: KubernetesObject,
   return { ...table, rows: [{ cells, object: toPartial(bookmark, options.version) }] };
 }
 
-/** The columns of a kind. */
 function toColumns(definition: Columns): TableColumn[] {
   const columns = columnsOf(definition).map(({ name, type, format = '', description = '', priority = 0 }) => ({
     ...{ name, type, format, description, priority },
@@ -119,7 +116,6 @@ function toColumns(definition: Columns): TableColumn[] {
 /** Whether the kind has its own column for names, as events do, whose names nobody reads. */
 const hasName = (definition: Columns): boolean => columnsOf(definition).some(({ format }) => format === NAME.format);
 
-/** The row of one object. */
 export function toRow(definition: Columns, object: KubernetesObject, options: TableOptions): TableRow {
   const cells = columnsOf(definition).map((column) => {
     try {

@@ -38,7 +38,6 @@ import { type Answer, jsonAnswer, type WireRequest } from './wire.ts';
 
 /** Bodies: their types and their contents. */
 
-/** How a body is parsed. */
 interface Parsing {
   readonly signal: AbortSignal;
   /** Called with the members that are sent more than once. */

@@ -61,7 +61,6 @@ export interface WholeAnswer {
 export interface Slot {
   /** Frees it, once; with the reason, if its client was cut. */
   release(reason?: CutReason): void;
-  /** Its stream has begun. */
   begun?(session: Streaming): void;
 }
 

@@ -27,7 +27,7 @@ const FIELD = /^(\w*):(\d+)((?:\?|\[\]|\{\})?!?|\^)([\w.]+)(?:@([\w,]*))?(?:~(\w
 let loaded: Promise<readonly ResourceDefinition[]> | undefined;
 
 /** All of them. The table is read once. */
-function load(): Promise<readonly ResourceDefinition[]> {
+export function load(): Promise<readonly ResourceDefinition[]> {
   loaded ??= import('./kubernetes-table.ts').then(({ TABLE }) => readTable(TABLE));
   return loaded;
 }

@@ -5,7 +5,6 @@ import { refused } from '../../storage/statuses.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 
-/** An object of JSON. */
 export type JsonObject = Record<string, unknown>;
 
 /** The deepest nesting of a patch's result. Real patches do not come near it, and deeper values would exhaust the stack. */

@@ -33,7 +33,6 @@ interface PatchedKind extends NamedKind {
   readonly schema?: JsonSchema | undefined;
 }
 
-/** Options of {@link toPatch}. */
 interface PatchTerms {
   readonly type: Exclude<PatchType, 'apply'>;
   readonly kind: PatchedKind;
@@ -91,7 +90,6 @@ export function toPatchType(mediaType: string, kind: PatchedKind): PatchType {
   throw unsupported(kind);
 }
 
-/** The media types of the patches that a kind accepts. */
 export function patchMediaTypes(kind: PatchedKind): string[] {
   const strategic = strategiesOf(kind) !== undefined;
   return Object.keys(MEDIA_TYPES).filter((each) => strategic || MEDIA_TYPES[each] !== 'strategic');

@@ -264,7 +264,6 @@ class Measure implements Extent {
 /** How much is read in one step. */
 const PIECE_BYTES = 65_536;
 
-/** Options of {@link parsingBody}. */
 interface BodyOptions {
   /** Called with the members that occur more than once. */
   readonly again?: ((duplicates: FieldPaths) => void) | undefined;
@@ -308,7 +307,6 @@ export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) =>
   return atOnce(parsingBody(bytes, { again }));
 }
 
-/** The refusal of a body that is nested too deeply. */
 export function tooDeep(limit: number = MAX_DEPTH): Error {
   return badRequest(`the body is nested deeper than ${limit} levels`);
 }
@@ -335,7 +333,6 @@ function partsLeft(value: unknown, most: number): number {
   return left;
 }
 
-/** The refusal of an object that has too many parts. */
 export function tooManyParts(most: number = MAX_PARTS): Error {
   const limit = `${most} members, objects and lists, or of ${MAX_KEYS} members in one object`;
   return refused(413, 'RequestEntityTooLarge', `the object exceeds the limit of ${limit}`);
@@ -377,5 +374,4 @@ function* lossyNumber(text: string): Work<string | undefined> {
   return undefined;
 }
 
-/** A JSON object. */
 export type Json = Readonly<Record<string, unknown>>;

@@ -86,7 +86,6 @@ export type Verb = (typeof VERBS)[number];
 /** All verbs: the only list of them. Discovery lists them in this order. */
 export const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const;
 
-/** A path of a resource. */
 export interface ResourcePath {
   readonly isResource: true;
   readonly group: string;
@@ -101,7 +100,6 @@ export interface ResourcePath {
   readonly forcedWatch: boolean;
 }
 
-/** Any other path. */
 export interface OtherPath {
   readonly isResource: false;
   readonly segments: readonly string[];

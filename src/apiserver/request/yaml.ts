@@ -16,7 +16,6 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import { FieldPaths, MAX_DEPTH, MAX_KEYS, MAX_PARTS, type Step, tooDeep, tooManyParts } from './json.ts';
 
-/** The package `yaml`. */
 type Yaml = typeof import('yaml');
 
 /** Loads the package. Rejects with 415 if it is not installed. */
@@ -29,7 +28,6 @@ export async function loadYaml(): Promise<Yaml> {
   }
 }
 
-/** What is needed to read YAML. */
 interface YamlMeans {
   readonly yaml: Yaml;
   /** Called with the members that occur more than once; the last one counts. */

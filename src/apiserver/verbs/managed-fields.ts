@@ -74,7 +74,6 @@ function toManager(userAgent: string): string {
   return name;
 }
 
-/** A write. */
 interface Written {
   /** The object before; undefined: it is created. */
   readonly live: Mutable | undefined;
@@ -90,7 +89,6 @@ interface Written {
 const entriesOf = (object: unknown): Entries | undefined | null =>
   (object as { metadata?: { managedFields?: Entries | null } | null } | undefined)?.metadata?.managedFields;
 
-/** The managed fields of an object after a write; undefined if there are none. */
 export function* managedFieldsAfter(context: ResourceContext, written: Written): Work<Entries | undefined> {
   const { live, object, row, terms } = written;
   const { writer } = terms;
@@ -119,7 +117,6 @@ function by({ info, now }: ResourceContext, row: Subresource, writer: Writer | u
   return { manager, subresource: row.name, apiVersion: (row.kind ?? info).apiVersion, time: timestamp(now()) };
 }
 
-/** An apply. */
 export interface Applying {
   readonly config: unknown;
   readonly row: Subresource;

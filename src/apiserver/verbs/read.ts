@@ -40,7 +40,6 @@ export async function getObject(
   return object;
 }
 
-/** Lists a collection. */
 export async function listObjects(context: ResourceContext, asked: Asked): Promise<List<KubernetesObject>> {
   const { parameters, storage, selectors } = toStorage(context, asked);
   const { resourceVersion, resourceVersionMatch, limit, continue: next } = parameters;

@@ -211,7 +211,6 @@ export async function deleteObjects<T extends KubernetesObject>(
   return deleted;
 }
 
-/** It has finalizers. */
 class HasFinalizers extends Error {}
 /** It no longer has any. */
 class FinalizersGone extends Error {}

@@ -51,7 +51,6 @@ import {
 import { isStoredAs, presented, reading, storing } from './read.ts';
 import { deleteObject } from './remove.ts';
 
-/** What is needed to turn a patch into a change. */
 interface ChangeTerms {
   readonly type: Exclude<PatchType, 'apply'>;
   readonly info: ResourceInfo;
@@ -290,7 +289,6 @@ function serverMembers(
 /** Ignored when everything but the metadata is compared. */
 const META = ['metadata'] as const;
 
-/** Options of writes. */
 interface WriteTerms {
   /** Check everything, and change nothing. */
   readonly dryRun: boolean;
@@ -317,14 +315,12 @@ function* received(
 /** How many other names are tried if a generated one is taken. */
 const MAX_NAME_ATTEMPTS = 8;
 
-/** Options of {@link createObject}. */
 interface CreateTerms extends WriteTerms {
   readonly namespace: string | undefined;
   /** Who sends a review. Default: the server itself. */
   readonly asker?: (() => Asker) | undefined;
 }
 
-/** Creates an object. */
 export async function createObject(context: ResourceContext, sent: unknown, terms: CreateTerms): Promise<KubernetesObject> {
   const { info } = context;
   const { namespace, dryRun, signal } = terms;

@@ -48,7 +48,6 @@ export function connect<E extends WatchEvent = WatchEvent>(
   return new Client<ClientEvent<E>>(settings, open);
 }
 
-/** Default settings. */
 const defaults = ({ fetch, WebSocket } = globalThis) => ({
   capacity: 1_000,
   maxBufferedBytes: 16_777_216,

@@ -95,7 +95,6 @@ export interface FeedOptions<E> {
   readonly offlineMs: number;
 }
 
-/** What a feed delivers to. */
 export interface FeedReader<E extends WatchEvent> {
   /** The feed that it reads from now. */
   feed: Feed<E> | undefined;
@@ -104,7 +103,6 @@ export interface FeedReader<E extends WatchEvent> {
   take(events: readonly E[]): void;
   /** The events start over, with the state if the source has one. */
   restart(): void;
-  /** The connection's state has changed. */
   connectionChanged(): void;
   /** Reports an error to those who listen for failures. Returns whether anybody does. */
   tell(error: unknown): boolean;

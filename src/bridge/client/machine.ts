@@ -30,7 +30,6 @@ import { toStatus } from '../../watch/event.ts';
 /** The state of a client. `waiting` is between two connections: for a delay to pass, or for room in the queue. */
 export type ClientState = 'connecting' | 'open' | 'waiting' | 'closed';
 
-/** Settings of the machine. */
 export interface MachineOptions extends BackoffOptions {
   readonly maxAttempts: number;
   readonly onExpired?: 'fail' | 'restart' | undefined;

@@ -127,7 +127,6 @@ export class ClientQueue<E> {
 
 type Result<T> = Promise<IteratorResult<T, undefined>>;
 
-/** A pending read. */
 interface Read<E> {
   /** Settles with an event, or without one at the end. */
   settle(event?: E): void;

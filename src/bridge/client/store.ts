@@ -52,7 +52,6 @@ export interface Store<Snapshot> {
   readonly getServerSnapshot: () => Snapshot;
 }
 
-/** A subscriber of a fold. */
 interface Subscriber {
   changed(): void;
   readonly onError: SharedOptions['onError'];

@@ -118,7 +118,6 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
  */
 export type Parser = (chunk?: Uint8Array) => Iterable<Frame>;
 
-/** A frame, and its id if it has one. */
 export interface Frame {
   readonly text: string;
   readonly id?: string | undefined;

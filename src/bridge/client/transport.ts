@@ -49,9 +49,7 @@ export const MAX_REFUSAL_CHARS = 16_384;
 
 /** The headers of a refusal that the client uses. */
 interface RefusalHeaders {
-  /** `Retry-After`. */
   readonly retryAfter?: string | null | undefined;
-  /** `Date`. */
   readonly date?: string | null | undefined;
 }
 

@@ -3,12 +3,12 @@ import { POLICIES } from '../../broadcast/policies.ts';
 import { concerns, toTopics } from '../../broadcast/topics.ts';
 import { verdictOf } from '../../watch/abort.ts';
 import { sleep } from '../../watch/clock.ts';
-import { isStatus, type Status, type WatchEvent } from '../../watch/event.ts';
+import { isStatus, type Status, toUnavailable, type WatchEvent } from '../../watch/event.ts';
 import { emptyWatch } from '../../watch/pull-watch.ts';
 import { type HeapNode, Timetable } from '../../watch/timetable.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { ConnectionSlots, Reservation } from './admission/connection-slots.ts';
-import { LEAVING, NOT_READY, unavailable } from './admission/refusals.ts';
+import { LEAVING, NOT_READY } from './admission/refusals.ts';
 import type { ClientInfo, Sink } from './connection.ts';
 import { COMPLETE, HubLog, Lifetime, permitted, type Start } from './hub-log.ts';
 import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
@@ -167,7 +167,7 @@ export class HubCore {
     const reservation = this.slots.reserve(address);
     return reservation instanceof Reservation
       ? reservation
-      : this.refuse({ reason: reservation.reason, status: unavailable(reservation.message), address });
+      : this.refuse({ reason: reservation.reason, status: toUnavailable(reservation.message), address });
   }
 
   /** Reserves a slot for a client that is only being refused, until it has gone; undefined if there is none. */
@@ -197,7 +197,6 @@ export class HubCore {
       : start;
   }
 
-  /** Starts a session. */
   open(sink: Sink, client: HubClient): HubSession {
     const { version, log, settings } = this;
     // A request without parameters is never refused.
@@ -340,7 +339,6 @@ class Alarm implements HeapNode {
   }
 }
 
-/** Settings of the timers of sessions. */
 interface TimerSettings
   extends Pick<HubSettings<WatchEvent>, 'clock' | 'now' | 'random' | 'bookmarkIntervalMs' | 'maxConnectionAgeMs'> {
   /** Returns the version of the head. */

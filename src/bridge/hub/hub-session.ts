@@ -390,7 +390,6 @@ function bytesOf(event: WatchEvent): number {
   return (event as Partial<Envelope>).heldBytes ?? 0;
 }
 
-/** What a session needs from its hub. */
 export interface HubSessionHost {
   readonly slices: Slices;
   /** Position and version of the last distributed event. */
@@ -410,13 +409,10 @@ export interface HubSessionHost {
   behind(session: HubSession): void;
   /** The session has room again and should be flushed soon. */
   ready(session: HubSession): void;
-  /** The session was flushed. */
   flushed(): void;
-  /** The session is over. */
   left(session: HubSession): void;
 }
 
-/** Options of a session. */
 interface HubSessionOptions extends ClientInfo {
   readonly id: number;
   readonly identity: unknown;

@@ -29,7 +29,6 @@ export interface HubWatchOptions<E extends WatchEvent = WatchEvent> {
 
 const OPTIONS = ['after', 'topics', 'filter', 'capacity', 'signal'] as const;
 
-/** Starts a watch of a hub. */
 export function watchHub<E extends WatchEvent>(core: HubCore, options: HubWatchOptions<E>): Watch<HubEvent<E>> {
   const { after, topics, filter, capacity, signal } = checkOptions(options, OPTIONS);
   if (after !== undefined && (typeof after !== 'string' || after === '')) throw invalid('after', after, 'a version of a hub');

@@ -3,7 +3,6 @@ import { toStatus } from '../../watch/event.ts';
 import type { WatchQuery } from '../protocol.ts';
 import { DEFAULTS, LAST_EVENT_ID, PARAMETERS } from '../protocol.ts';
 
-/** A parsed request. */
 export interface ParsedQuery extends WatchQuery {
   /** Whether the version came in `Last-Event-ID`: an EventSource that reconnects, and repeats its original URL. */
   readonly isBack?: boolean;

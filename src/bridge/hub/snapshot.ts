@@ -5,7 +5,6 @@ import { SLICE_BYTES } from '../events/forms.ts';
 import type { HubSettings, Objects, Snapshot } from './hub-options.ts';
 import type { HubSession } from './hub-session.ts';
 
-/** One snapshot for one client. */
 interface SnapshotRequest {
   readonly source: Snapshot;
   readonly identity: unknown;
@@ -13,7 +12,6 @@ interface SnapshotRequest {
   readonly filter: ((event: WatchEvent) => boolean) | undefined;
 }
 
-/** Settings of all snapshots of a hub. */
 type SnapshotSettings = Pick<
   HubSettings<WatchEvent>,
   'maxSnapshots' | 'snapshotTimeoutMs' | 'maxEventBytes' | 'clock' | 'nextTurn'
@@ -153,7 +151,6 @@ interface Copy extends SnapshotRequest {
   readonly session: HubSession;
   /** Aborts when the client goes. */
   readonly gone: AbortSignal;
-  /** Whether it holds one of the slots. */
   hasSlot: boolean;
 }
 

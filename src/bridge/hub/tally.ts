@@ -160,7 +160,6 @@ export class Tally {
     else this.failures.failed(SUBJECTS[during], error);
   }
 
-  /** The source is connected. */
   sourceWorks(): void {
     this.failures.up('the source');
   }

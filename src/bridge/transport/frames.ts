@@ -108,7 +108,6 @@ export class Frames extends EventEmitter implements ServerWebSocket {
     this.#socket.destroy();
   }
 
-  /** Reads what has arrived. */
   received(chunk: Uint8Array): void {
     this.#reader ??= new WebSocketReader(this.#options);
     try {

@@ -18,7 +18,6 @@ export interface Upgrade {
   readonly head: Buffer;
 }
 
-/** How handshakes are answered. */
 interface HandshakeOptions {
   /** Whether to compress, if the client takes our kind of compression. */
   readonly compression: boolean;

@@ -15,7 +15,6 @@ export interface ByteStream {
   destroySoon?(): void;
 }
 
-/** The part of a response that ends it. */
 interface EndableResponse {
   end(): unknown;
   destroy(): unknown;
@@ -32,7 +31,6 @@ export function hasClosed(response: { readonly destroyed: boolean; readonly stre
   return response.destroyed || response.stream?.destroyed === true;
 }
 
-/** What a sink writes to, and how. */
 interface HttpSinkOptions extends Beginning {
   readonly maxBufferedBytes: number;
   readonly response: EndableResponse;

@@ -1,7 +1,6 @@
 import type { Clock } from '../../watch/clock.ts';
 import type { Served } from '../hub/connection.ts';
 
-/** A member of a {@link SharedTimer}. */
 export interface TimerMember {
   tick(): void;
 }

@@ -59,7 +59,6 @@ export function dropBody(request: WithBody): void {
   drop(request, () => (request.stream ?? request.socket).destroy());
 }
 
-/** A whole answer. */
 interface WholeBody {
   /** Writes the head, with the length of the body: without one, the client would wait for the end. Called at most once. */
   readonly begin: () => void;

@@ -233,7 +233,6 @@ export class WaitingUpgrade {
   };
 }
 
-/** Options of {@link limitConnections}. */
 interface ConnectionOptions {
   /** Filled with the open sockets. Default: a set of its own. */
   readonly sockets?: Set<Socket>;

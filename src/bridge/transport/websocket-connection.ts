@@ -215,7 +215,6 @@ export class InboundGuard {
     if (!isHidden) socket.on('data', onData);
   }
 
-  /** Counts what has arrived. */
   count(bytes: number, messages: number): void {
     if (this.isCut) return; // another listener got the same bytes
     const { maxInboundBytesPerSecond, maxInboundMessagesPerSecond, clock } = this.limits;

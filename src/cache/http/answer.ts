@@ -3,7 +3,7 @@
 import { isPage, toHintMs, toStatusIn, UNEXPECTED } from '../../bridge/client/transport.ts';
 import { type Codec, jsonCodec, parseJson } from '../../decode/codec.ts';
 import { MAX_HINT_MS } from '../../watch/backoff.ts';
-import { isRecord, WatchError } from '../../watch/errors.ts';
+import { isRecord, refusedBy, WatchError } from '../../watch/errors.ts';
 import { CHANGES, isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
 import type { List, ObjectLookup } from '../list-watcher.ts';
 import { type Prepare, prepareItems } from '../pager.ts';
@@ -40,7 +40,7 @@ export function toRefused(response: ResponseHead, body: string, url?: URL): Watc
   const { status, headers } = response;
   const hintMs = toHintMs(headers.get('retry-after') ?? '', headers.get('date')) || 0;
   const given = toStatusIn(body);
-  if (given) return refused(checked(given, status, hintMs));
+  if (given) return refusedBy(checked(given, status, hintMs));
   const text = body.trim();
   const code = status < 400 ? 500 : status;
   const causes = [{ reason: UNEXPECTED, message: text.slice(0, 200) || `status ${status}` }];
@@ -50,7 +50,7 @@ export function toRefused(response: ResponseHead, body: string, url?: URL): Watc
     reason: REASONS[code] ?? (code < 500 ? 'Unknown' : 'InternalError'),
     message: redirectOf(response, url) ?? `the server answered ${status}${page}`,
   };
-  return refused(checked(toStatus({ ...own, details: { causes } }), code, hintMs), text || undefined);
+  return refusedBy(checked(toStatus({ ...own, details: { causes } }), code, hintMs), text || undefined);
 }
 
 /** Where a redirect that was not followed leads. Browsers do not say. */
@@ -63,10 +63,6 @@ function redirectOf({ status, headers, type }: ResponseHead, url?: URL): string 
 /** A URL without the parts that may be secret: user, password, query. */
 export function shownUrl({ origin, pathname }: URL): string {
   return origin + pathname;
-}
-
-function refused(status: Status, cause?: string): WatchError {
-  return new WatchError('REFUSED', `${status.code} ${status.reason}: ${status.message}`, { status, ...(cause && { cause }) });
 }
 
 /** A Status whose members are checked to have their types. The delay of the header counts if the body has none. */
@@ -166,7 +162,7 @@ export function toList<T>(text: string): List<T> {
 
 /** Checks a list, and its items unless they are prepared. */
 function checkedList<T>(value: unknown, isPrepared: boolean = false): List<T> {
-  if (isStatus(value) && (value as { status?: unknown }).status !== 'Success') throw refused(checked(value, 500, 0));
+  if (isStatus(value) && (value as { status?: unknown }).status !== 'Success') throw refusedBy(checked(value, 500, 0));
   if (!isRecord(value) || !isRecord(value.metadata)) throw unreadable('not a list: it has no metadata');
   const { kind, metadata } = value;
   const { resourceVersion, continue: next, remainingItemCount } = metadata as JsonObject;
@@ -189,7 +185,7 @@ export function toObject<T>(text: string): T | undefined {
   if (!isRecord(value)) throw unreadable('the answer is not an object');
   if (value.kind !== 'Status') return value as T;
   if (value.status === 'Success') return undefined;
-  throw refused(checked(value as unknown as Status, 500, 0));
+  throw refusedBy(checked(value as unknown as Status, 500, 0));
 }
 
 function parse(what: string, text: string): unknown {

@@ -78,7 +78,6 @@ export class Exchange {
     this.#body?.cancel().catch(() => {});
   }
 
-  /** Sends the request, and resolves with the head of the response. */
   async send(url: URL, question: RequestSpec = {}): Promise<Response> {
     const { fetch, headers } = this.#means;
     const own = await this.during(Promise.resolve(typeof headers === 'function' ? headers({ signal: this.signal }) : headers));

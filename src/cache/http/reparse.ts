@@ -280,7 +280,6 @@ export class Reparser {
   }
 }
 
-/** The first `count` members. */
 function first(count: number, members: Members): Members {
   const some: Members = {};
   let left = count;

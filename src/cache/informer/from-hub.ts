@@ -1,5 +1,6 @@
 import type { ClientState } from '../../bridge/client/machine.ts';
 import { filter } from '../../broadcast/filter.ts';
+import { Latch } from '../../watch/abort.ts';
 import { callable, invalid, WatchError } from '../../watch/errors.ts';
 import { isErrorEvent, isInitialEventsEnd, type ObjectEvent, type Status, toStatus, type WatchEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
@@ -88,12 +89,9 @@ class HubListWatcher<T> implements ListWatcher<T> {
   /** Connects, and waits for the answer of the hub. */
   async #open(options: HubConnectOptions): Promise<Watch<WatchEvent>> {
     let isPassedOn = false;
-    let settle: (isOpen: boolean) => void = () => {};
-    const answered = new Promise<boolean>((resolve) => {
-      settle = resolve;
-    });
+    const answered = new Latch<boolean>();
     const onStateChange = (state: string): void => {
-      if (state === 'open' || state === 'closed') settle(state === 'open');
+      if (state === 'open' || state === 'closed') answered.open(state === 'open');
     };
     const watch = this.#connect({
       ...options,
@@ -104,7 +102,7 @@ class HubListWatcher<T> implements ListWatcher<T> {
       },
     });
     const isConnecting = (watch as { state?: unknown }).state === 'connecting';
-    if (!isPassedOn || !isConnecting || (await answered)) return watch;
+    if (!isPassedOn || !isConnecting || (await answered.promise)) return watch;
     options.signal?.throwIfAborted();
     const { value } = await watch.next();
     if (value && isErrorEvent(value)) throw refused(resumable(value.object));

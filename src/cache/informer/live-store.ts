@@ -46,7 +46,6 @@ import {
   takesPrepared,
 } from '../store/store.ts';
 
-/** Is notified of what a {@link LiveStore} does. */
 interface LiveStoreHost<T> {
   /** User code has refused an object. */
   onRefused(error: unknown, object: T): void;
@@ -317,7 +316,6 @@ interface Wake extends BookmarkEvent {
 /** What is in the log. The BOOKMARK with the annotation ends the initial state. An ERROR tells a reader that it was cut. */
 export type LogEvent<T> = StateChange<T> | BookmarkEvent | Wake | ErrorEvent;
 
-/** Whether an event of the log is a change. */
 export function isChange<T>(event: LogEvent<T>): event is StateChange<T> {
   return 'key' in event;
 }

@@ -60,12 +60,7 @@ interface Pop<D> {
 }
 
 /** The names of the options, for code that checks them. */
-export const QUEUE_OPTIONS: readonly ['keyOf', 'knownObjects', 'transform', 'capacity'] = [
-  'keyOf',
-  'knownObjects',
-  'transform',
-  'capacity',
-];
+export const QUEUE_OPTIONS = ['keyOf', 'knownObjects', 'transform', 'capacity'] as const;
 
 const DEFAULT_CAPACITY = 2_000;
 

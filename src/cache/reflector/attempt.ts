@@ -50,7 +50,6 @@ export class ReflectorAttempt<T, I> {
     return this.clock.now() - this.startedMs;
   }
 
-  /** The interruption, if there was one. */
   get interruption(): Outcome<never, I> | undefined {
     return this.#interruption;
   }

@@ -318,7 +318,6 @@ function renew(memory: Memory, ranMs: number): MachineStep {
   return pause(memory, 'watch', memory.backoff.renewed(ranMs));
 }
 
-/** A list has failed. */
 function listFailed(memory: Memory, failed: Failed, nowMs: number): MachineStep {
   if (failed.kind !== 'expired' || memory.unavailable) return relist(memory, failed, nowMs);
   memory.unavailable = memory.anew = true;
@@ -371,7 +370,6 @@ function delivered(memory: Memory, { resourceVersion }: { readonly resourceVersi
   return { ...relist(memory, { ...failure, ranMs: 0 }, nowMs), failure };
 }
 
-/** A watch was refused. */
 function watchRefused(memory: Memory, failed: Failed, nowMs: number): MachineStep {
   if (failed.kind === 'expired') return restart(memory, failed, nowMs);
   const isAway = failed.kind === 'unreachable';
@@ -389,7 +387,6 @@ function watchFailed(memory: Memory, failed: Failed, nowMs: number): MachineStep
   return renew(memory, failed.ranMs);
 }
 
-/** A watch has ended. */
 function watchEnded(memory: Memory, ended: Extract<MachineInput, { type: 'ended' }>, nowMs: number): MachineStep {
   const { ranMs, empty } = ended;
   if (empty) memory.unsure = true;

@@ -270,7 +270,6 @@ export class InitialState<T> {
     this.#prepare = prepare;
   }
 
-  /** Number of objects. */
   get size(): number {
     return this.#objects.size;
   }

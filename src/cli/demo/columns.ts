@@ -34,7 +34,6 @@ export class DemoColumns {
     this.colour = this.isTerminal && !NO_COLOR;
   }
 
-  /** Width of one column. */
   get width(): number {
     return Math.max(26, Math.min(48, Math.floor((this.output.columns - TIME_WIDTH - GAP.length) / 2)));
   }
@@ -65,7 +64,6 @@ export class DemoColumns {
     return `${' '.repeat(TIME_WIDTH)}${this.fit(left)}${GAP}${this.fit(right).trimEnd()}`;
   }
 
-  /** Writes the heads of the columns. */
   head(left: readonly string[], right: readonly string[]): void {
     for (let row = 0; row < Math.max(left.length, right.length); row++) this.line(this.pair(left[row] ?? '', right[row] ?? ''));
     this.line(this.pair('─'.repeat(this.width), '─'.repeat(this.width)));

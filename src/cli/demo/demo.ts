@@ -214,7 +214,6 @@ function isText({ object }: FileEvent): boolean {
 
 const FRUITS = ['apple', 'pear', 'plum', 'fig', 'quince', 'cherry', 'lemon', 'grape'];
 
-/** Options of {@link DemoWorker.work}. */
 interface WorkOptions {
   readonly pauseMs: number;
   readonly signal: AbortSignal;

@@ -11,7 +11,6 @@ interface FileState {
   readonly modifiedMs: number;
 }
 
-/** A change of a file. */
 export type FileEvent = ObjectEvent<FileState>;
 
 /** The inode distinguishes a file from a later one with its name. */

@@ -3,7 +3,6 @@ import { type Given, type Options, preset, quote, quoteUrl, valued } from '../us
 /** How objects are printed. */
 export type Format = 'table' | 'json' | 'name';
 
-/** The options of `watchmux get`. */
 export interface GetCommand {
   readonly command: 'get';
   /** The URL of a collection, or the name of a resource. */

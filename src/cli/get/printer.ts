@@ -17,7 +17,6 @@ export interface Printer {
   objects(some: readonly KubernetesObject[]): string;
   /** The text after the last object. */
   end(): string;
-  /** Changes. */
   events(some: readonly PrintedChange[]): string;
 }
 
@@ -145,7 +144,6 @@ class TableLines extends Names {
 export class AlignedColumns {
   readonly #widths: number[] = [];
 
-  /** Returns these rows as lines. */
   lines(rows: readonly (readonly string[])[]): string {
     for (const row of rows) {
       for (const [at, cell] of row.entries()) this.#widths[at] = Math.max(this.#widths[at] ?? 0, cell.length);

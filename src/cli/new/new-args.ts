@@ -1,7 +1,6 @@
 import { pluralOf } from '../../operator/kinds.ts';
 import { type Given, type Options, preset, quote, valued } from '../usage.ts';
 
-/** The options of `watchmux new operator`. */
 export interface NewCommand {
   readonly command: 'new';
   /** The name of the folder, the package, and everything it has in a cluster. */

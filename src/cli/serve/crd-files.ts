@@ -2,6 +2,7 @@
 import type { ApiServer } from '../../apiserver/server.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { WriteOptions } from '../../cache/resource-client.ts';
+import { type Condition, findCondition, isConditionTrue, type WithConditions } from '../../operator/conditions.ts';
 import { equals } from '../../operator/equals.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { CRD, CRD_API_VERSION, crdOf, documentsAt } from '../documents.ts';
@@ -116,18 +117,9 @@ async function applyOnce(
 }
 
 /** Why a definition is not served; empty: it is; undefined: not known yet. */
-function verdictOf(crd: KubernetesObject): string | undefined {
-  const { conditions } = (crd as { status?: { conditions?: readonly Condition[] | null } }).status ?? {};
-  const of = (type: string): Condition | undefined => conditions?.find((each) => each.type === type);
-  if (of('Terminating')?.status === 'True') return 'it is being deleted';
-  if (of('Established')?.status === 'True') return '';
-  const accepted = of('NamesAccepted');
+function verdictOf(crd: WithConditions<Condition>): string | undefined {
+  if (isConditionTrue(crd, 'Terminating')) return 'it is being deleted';
+  if (isConditionTrue(crd, 'Established')) return '';
+  const accepted = findCondition(crd, 'NamesAccepted');
   return accepted?.status === 'False' ? `${accepted.reason}: ${accepted.message}` : undefined;
-}
-
-interface Condition {
-  readonly type: string;
-  readonly status: string;
-  readonly reason?: string;
-  readonly message?: string;
 }

@@ -18,7 +18,6 @@ type LogLevel = 'info' | 'warn' | 'error';
 /** What a line has besides the name of the event. Undefined members are left out. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** Options of a {@link ServeLog}. */
 interface LogOptions {
   readonly format: LogFormat;
   readonly output: UnwaitedStream;
@@ -77,17 +76,11 @@ export class ServeLog {
   }
 }
 
-/** The message of an error. Not its stack, which has many lines. */
-export function errorText(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 /** How often one kind of event may have a line. */
 const EVERY_MS = 1_000;
 /** How many different keys a line may have. */
 const MAX_KEYS = 20;
 
-/** Options of a {@link LogDigest}. */
 interface DigestOptions {
   /** The field that stands for single events: how many of each key, such as `429:17,401:2`. */
   readonly keys: string;

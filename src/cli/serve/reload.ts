@@ -1,4 +1,5 @@
 /** What `serve` reads from files, again from time to time and on SIGHUP: tokens, certificates, the password for etcd. */
+
 import { createHash, X509Certificate } from 'node:crypto';
 import {
   EVERY_MS,
@@ -11,8 +12,9 @@ import {
 } from '../../operator/webhooks/from-files.ts';
 import type { EtcdTls } from '../../storage/etcd/options.ts';
 import type { Clock } from '../../watch/clock.ts';
+import { whyOf } from '../../watch/errors.ts';
 import { quote, UsageError } from '../usage.ts';
-import { errorText, type ServeLog } from './log.ts';
+import type { ServeLog } from './log.ts';
 import { isToken, type ServeCommand } from './serve-args.ts';
 
 /** What is wrong with an option of `serve`. */
@@ -21,7 +23,6 @@ const fault: Fault = (text) => new UsageError(text, 'serve');
 /** A value of any type. */
 export type Reloadable = Pick<FromFiles<unknown>, 'files' | 'refresh'>;
 
-/** Options of {@link Reloads}. */
 interface ReloadsOptions {
   /** Those that the command line does not name are undefined. */
   readonly values: readonly (Reloadable | undefined)[];
@@ -77,7 +78,7 @@ export class Reloads {
       if (this.ended) return;
       const files = each.files.map(({ file }) => file).join(',');
       if (news === 'changed') log.info('reloaded', { files });
-      else if (news !== undefined) log.error('reload-failed', { files, error: errorText(news).replace(/^watchmux serve: /, '') });
+      else if (news !== undefined) log.error('reload-failed', { files, error: whyOf(news).replace(/^watchmux serve: /, '') });
     }
   }
 }
@@ -155,7 +156,6 @@ function readTokens(text: string, tokens: Tokens): void {
   if (count === 0) throw new UsageError('--token-file: there is no token in it', 'serve');
 }
 
-/** The server's certificate and key. */
 export function toServerTls({ tls }: Pick<ServeCommand, 'tls'>): FromFiles<Pair> | undefined {
   if (tls === undefined) return undefined;
   const files: readonly PemFile[] = [
@@ -171,7 +171,6 @@ export function warnIfExpired({ cert }: Pair, log: Pick<ServeLog, 'warn'>, now: 
   if (until.getTime() < now) log.warn('certificate-expired', { until: until.toISOString() });
 }
 
-/** The certificates for etcd. */
 export function toEtcdTls({ etcdTls }: Pick<ServeCommand, 'etcdTls'>): FromFiles<EtcdTls> | undefined {
   if (etcdTls === undefined) return undefined;
   const { caFile, certFile, keyFile } = etcdTls;

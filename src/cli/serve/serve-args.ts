@@ -1,7 +1,6 @@
 import { type Given, KEEP_ALIVE_SECONDS, type Options, preset, quote, quoteUrl, toHost, UsageError, valued } from '../usage.ts';
 import type { LogFormat } from './log.ts';
 
-/** The options of `watchmux serve`. */
 export interface ServeCommand {
   readonly command: 'serve';
   readonly host: string;
@@ -42,7 +41,6 @@ export interface ServeCommand {
   readonly limits: ServeLimits;
 }
 
-/** The files for TLS with etcd. */
 interface EtcdTlsFiles {
   readonly caFile: string | undefined;
   /** Together, or neither. */

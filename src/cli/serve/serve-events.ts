@@ -3,7 +3,8 @@ import { version } from '../../../package.json';
 import type { Health, HealthCheck } from '../../apiserver/health.ts';
 import type { ApiServerOptions } from '../../apiserver/options.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { errorText, LogDigest, type ServeLog } from './log.ts';
+import { whyOf } from '../../watch/errors.ts';
+import { LogDigest, type ServeLog } from './log.ts';
 import type { ServeCommand } from './serve-args.ts';
 
 /**
@@ -35,7 +36,7 @@ export class ServeEvents {
       },
       onCut: ({ reason, verb, path, address, durationMs }) =>
         cut.add(reason, { verb, path, address, durationMs: Math.round(durationMs) }),
-      onError: (error) => failed.add((error as Error | undefined)?.name ?? typeof error, { error: errorText(error) }),
+      onError: (error) => failed.add((error as Error | undefined)?.name ?? typeof error, { error: whyOf(error) }),
     };
   }
 
@@ -73,7 +74,6 @@ export class ServeEvents {
 /** How often a server's health is checked. */
 const EVERY_MS = 1_000;
 
-/** Options of a {@link HealthMonitor}. */
 interface HealthMonitorOptions {
   readonly health: () => Promise<Health>;
   readonly log: Pick<ServeLog, 'info' | 'warn' | 'error'>;
@@ -115,7 +115,7 @@ export class HealthMonitor {
     if (storage !== undefined && storage.ok !== this.hasStorage) {
       this.hasStorage = storage.ok;
       if (storage.ok) log.info('storage-back', { afterMs: Math.round(clock.now() - this.lostMs) });
-      else log.error('storage-lost', { error: errorText(storage.error) });
+      else log.error('storage-lost', { error: whyOf(storage.error) });
       this.lostMs = clock.now();
     }
     const failing = checks.filter(({ ok }) => !ok);
@@ -132,5 +132,5 @@ export class HealthMonitor {
 
 function reasonOf(failing: readonly HealthCheck[]): string | undefined {
   const told = failing.find(({ error }) => error !== undefined);
-  return told && errorText(told.error);
+  return told && whyOf(told.error);
 }

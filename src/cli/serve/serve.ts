@@ -305,7 +305,6 @@ function sendPage({ html, policy }: LivePage, request: IncomingMessage, response
 
 const HEALTH: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
 
-/** Options of {@link createMetricsServer}. */
 interface MetricsServerOptions {
   readonly host: string;
   readonly keepAliveMs: number;

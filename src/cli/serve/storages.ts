@@ -5,9 +5,9 @@ import type { LoadProgress } from '../../storage/journal/load.ts';
 import { MemoryStorage } from '../../storage/memory/memory-storage.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { systemClock, within } from '../../watch/clock.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { isWatchError, whyOf } from '../../watch/errors.ts';
 import { quote, UsageError } from '../usage.ts';
-import { errorText, type ServeLog } from './log.ts';
+import type { ServeLog } from './log.ts';
 import type { EtcdUser } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 
@@ -41,7 +41,7 @@ export async function openStorage({ dataFile, sqliteFile, etcd, prefix }: ServeC
       onError: (error) =>
         log.error('storage-failed', {
           file: dataFile,
-          error: errorText(error),
+          error: whyOf(error),
           message: 'nothing more is written: fix the disk, then restart the server',
         }),
     });
@@ -82,7 +82,7 @@ export async function closeStorage(
   try {
     await storage.close();
   } catch (error) {
-    log.error('storage-failed', { error: errorText(error) });
+    log.error('storage-failed', { error: whyOf(error) });
     failure = error;
   }
   return failure === undefined ? 0 : 1;

@@ -66,7 +66,6 @@ export const PATIENCE = {
   maxHeaderSize: 16_384,
 } as const;
 
-/** Options of {@link createPipeServer}. */
 interface PipeServerOptions {
   /** The host it listens on. */
   readonly host: string;
@@ -195,7 +194,6 @@ function isLocal(server: Server): boolean {
   return bound === null || /^(127\.|::1$|::ffff:127\.)/.test(bound.address);
 }
 
-/** Whether an origin is this server's own. */
 export function isSame(origin: string, request: IncomingMessage, listener: NamedServer): boolean {
   const same = URL.canParse(origin) && new URL(origin).host === request.headers.host;
   return same && isMeant(request, listener);
@@ -255,7 +253,6 @@ const connections: WeakMap<Server, ReadonlySet<Socket>> = new WeakMap();
  */
 export const MAX_CONNECTIONS_PER_ADDRESS = 4_000;
 
-/** Where to listen. */
 interface ListenAddress {
   readonly host: string;
   readonly port: number;

@@ -8,6 +8,7 @@ import { KIND_EXTENSION } from '../../apiserver/documents/schemas.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { apiVersionOf } from '../../cache/resource-client.ts';
 import { equals } from '../../operator/equals.ts';
+import { byCodeUnit } from '../../selectors/syntax.ts';
 import { isRecord } from '../../watch/errors.ts';
 import { quote } from '../usage.ts';
 import type { WantedKind } from './types-args.ts';
@@ -19,7 +20,6 @@ export interface GroupVersionKind {
   readonly kind: string;
 }
 
-/** One version of a kind. */
 export interface DescribedKind extends GroupVersionKind {
   /** Undefined if only the objects are known, and not where a server has them. */
   readonly plural: string | undefined;
@@ -33,7 +33,6 @@ export interface DescribedKind extends GroupVersionKind {
   readonly component: string | undefined;
   /** Why not to use this version; undefined: it is not deprecated. */
   readonly deprecated: string | undefined;
-  /** Where it was read. */
   readonly source: string;
 }
 
@@ -44,9 +43,6 @@ export interface Described {
   readonly kinds: readonly DescribedKind[];
   readonly components: Components;
 }
-
-/** Orders texts by their characters, whatever the host's language. */
-export const byText = (one: string, other: string): number => (one < other ? -1 : Number(one > other));
 
 export const recordOf = (value: unknown): JsonSchema => (isRecord(value) ? value : {});
 
@@ -122,7 +118,7 @@ type Place = Pick<DescribedKind, 'namespaced' | 'kept'> & { readonly plural: str
 /** Where the kinds of a document are, by their ids. */
 function placesOf(paths: JsonSchema): Map<string, Place> {
   const places = new Map<string, Place>();
-  for (const [path, item] of Object.entries(paths).sort(([one], [other]) => byText(one, other))) {
+  for (const [path, item] of Object.entries(paths).sort(([one], [other]) => byCodeUnit(one, other))) {
     const [, namespace, plural] = COLLECTION.exec(path) ?? [];
     if (plural === undefined) continue;
     const { get, post } = recordOf(item);
@@ -166,7 +162,7 @@ export function together(parts: readonly Described[]): Described {
 
 /** The core group first; the best version of a kind first. */
 function byGroupAndKind(one: DescribedKind, other: DescribedKind): number {
-  return byText(one.group, other.group) || byText(one.kind, other.kind) || compareApiVersions(one.version, other.version);
+  return byCodeUnit(one.group, other.group) || byCodeUnit(one.kind, other.kind) || compareApiVersions(one.version, other.version);
 }
 
 /** Returns the kinds that are asked for, in order. Calls `missed` with those that do not exist. */

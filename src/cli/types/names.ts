@@ -1,6 +1,7 @@
 // The names of interfaces and constants: the same for the same input, whatever its order, and never twice.
 import { compareApiVersions } from '../../apiserver/documents/discovery.ts';
-import { byText, type DescribedKind, type GroupVersionKind } from './described.ts';
+import { byCodeUnit } from '../../selectors/syntax.ts';
+import type { DescribedKind, GroupVersionKind } from './described.ts';
 
 /** Names that have a meaning in the file already. */
 const IMPORTED = ['Kind', 'ResourceType', 'kind'];
@@ -84,9 +85,9 @@ export function sortedComponents(components: Iterable<string>): readonly (GroupV
   });
   return parsed.sort(
     (one, other) =>
-      byText(one.kind, other.kind) ||
-      byText(one.group, other.group) ||
+      byCodeUnit(one.kind, other.kind) ||
+      byCodeUnit(one.group, other.group) ||
       compareApiVersions(one.version, other.version) ||
-      byText(one.component, other.component),
+      byCodeUnit(one.component, other.component),
   );
 }

@@ -13,7 +13,6 @@ export interface WantedKind {
   readonly version: string | undefined;
 }
 
-/** The options of `watchmux types`. */
 export interface TypesCommand {
   readonly command: 'types';
   /** Files and folders, or the URL of a server; empty: the cluster of a kubeconfig. */

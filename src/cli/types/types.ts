@@ -6,13 +6,14 @@ import { Exchange, type HttpSettings, named, toHttpSettings } from '../../cache/
 import { loadCluster } from '../../kubernetes/cluster.ts';
 import { createNodeFetch } from '../../kubernetes/node-fetch.ts';
 import { dotted, excerpt } from '../../pages/words.ts';
+import { byCodeUnit } from '../../selectors/syntax.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { CRD, CRD_API_VERSION, crdOf, documentsAt, type Fault, type FileDocument } from '../documents.ts';
 import { said, withHeaders } from '../get/get.ts';
 import { hinted, withoutSecret } from '../lines.ts';
 import type { Output } from '../output.ts';
 import { quote, UsageError } from '../usage.ts';
-import { byText, type Described, isOpenApi, kindsOfCrd, kindsOfOpenApi, recordOf, select, together } from './described.ts';
+import { type Described, isOpenApi, kindsOfCrd, kindsOfOpenApi, recordOf, select, together } from './described.ts';
 import type { TypesCommand, WantedKind } from './types-args.ts';
 import { writeTypes } from './writer.ts';
 
@@ -127,7 +128,7 @@ async function fromServer({ from, kinds, headers, responseTimeoutMs, file, conte
   const { paths } = await read(INDEX);
   const wanted = Object.keys(recordOf(paths))
     .filter((path) => mayHave(path, kinds))
-    .sort(byText);
+    .sort(byCodeUnit);
   if (wanted.length > MAX_DOCUMENTS) throw new Error(`it has more than ${MAX_DOCUMENTS} versions of groups`);
   const parts: Described[] = [];
   for (let at = 0; at < wanted.length; at += AT_ONCE) {

@@ -17,9 +17,10 @@ import type { JsonSchema } from '../../apiserver/definition.ts';
 import { OBJECT_META, OPEN, SHARED, text } from '../../apiserver/documents/schemas.ts';
 import { apiVersionOf } from '../../cache/resource-client.ts';
 import { excerpt } from '../../pages/words.ts';
+import { byCodeUnit } from '../../selectors/syntax.ts';
 import { harmless, printable } from '../lines.ts';
 import { quote } from '../usage.ts';
-import { byText, type Components, type DescribedKind, recordOf } from './described.ts';
+import { type Components, type DescribedKind, recordOf } from './described.ts';
 import { Names, pascal, sortedComponents } from './names.ts';
 
 /** What to write: the kinds, and what they may refer to. */
@@ -205,7 +206,7 @@ class TypeWriter {
   #interface(schema: JsonSchema, { place, members = [], docs = [] }: InterfaceParts): void {
     const at = this.#written.push('') - 1;
     const required = new Set(Array.isArray(schema.required) ? (schema.required as unknown[]) : []);
-    const own = Object.entries(recordOf(schema.properties)).sort(([one], [other]) => byText(one, other));
+    const own = Object.entries(recordOf(schema.properties)).sort(([one], [other]) => byCodeUnit(one, other));
     const lines = own.map(([name, value]) => {
       const property = recordOf(value);
       const mark = required.has(name) ? '' : '?';

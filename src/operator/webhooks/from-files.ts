@@ -17,7 +17,6 @@ import { WatchError } from '../../watch/errors.ts';
 /** How often files are read. */
 export const EVERY_MS = 5_000;
 
-/** A file, and the option that names it. */
 export interface NamedFile {
   readonly option: string;
   readonly file: string;
@@ -28,7 +27,6 @@ export type Fault = (text: string) => Error;
 
 const INVALID: Fault = (text) => new WatchError('INVALID_ARGUMENT', text);
 
-/** Options of {@link FromFiles}. */
 interface FromFilesOptions<T> {
   /** If there are none, the value is always the same. */
   readonly files: readonly NamedFile[];
@@ -38,7 +36,6 @@ interface FromFilesOptions<T> {
   readonly fault?: Fault;
 }
 
-/** A value that is made from files. */
 export class FromFiles<T> {
   /** Called with each new value, and the one before. */
   onChange: (value: T, before: T) => void = () => {};

@@ -12,7 +12,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AdmissionHooks } from '../../apiserver/admission.ts';
-import { badRequest, noSuchPath, statusOf, TIMED_OUT, toError } from '../../apiserver/api-status.ts';
+import { badRequest, noSuchPath, statusOf, TIMED_OUT } from '../../apiserver/api-status.ts';
 import type { Convert } from '../../apiserver/definition.ts';
 import { Deadline } from '../../apiserver/http/deadline.ts';
 import { serveFetch } from '../../apiserver/http/fetch-host.ts';
@@ -25,7 +25,7 @@ import { toSharedTimer } from '../../bridge/transport/stall.ts';
 import { stringifying } from '../../storage/json.ts';
 import { refused, tooManyRequests } from '../../storage/statuses.ts';
 import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
-import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, refusedBy, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import { inPieces } from '../../watch/fair-queue.ts';
 import { answeredAdmission, answeredConversion, type ReviewDeps, type UserInfo } from './reviews.ts';
@@ -122,9 +122,9 @@ export class Webhooks {
     this.#inWork++;
     try {
       const [asked, timeoutMs] = this.#admitted(request);
-      const limit = new Deadline(timeoutMs, { clock: this.#clock, late: () => toError(TIMED_OUT) });
+      const limit = new Deadline(timeoutMs, { clock: this.#clock, late: () => refusedBy(TIMED_OUT) });
       deadline = limit;
-      if (client.gone) limit.end(toError(TIMED_OUT));
+      if (client.gone) limit.end(refusedBy(TIMED_OUT));
       else client.tell((reason) => limit.end(reason));
       return { code: 200, headers: JSON_HEADERS, body: await limit.during(this.#review(asked, request, limit.signal)) };
     } catch (error) {

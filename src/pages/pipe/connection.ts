@@ -5,7 +5,6 @@ import type { Overflow } from '../../watch/overflow.ts';
 import { byId, type PageHistory, StateLine, say } from '../elements.ts';
 import { CLIENT_HEADER, count, type PipeClient, type PipeStats, parseExactly, placeOf, plural, SLOW, size } from '../words.ts';
 
-/** The callbacks of a {@link PageConnection}. */
 interface PageConnectionEvents {
   readonly onEvents: (batch: readonly WireEvent[]) => void;
   readonly onState: (state: ClientState, delayMs: number | undefined) => void;

@@ -76,10 +76,8 @@ interface GapRow {
   readonly missed: number | undefined;
 }
 
-/** A row of the table. */
 export type ListedRow = EventRow | GapRow;
 
-/** The limits of {@link PipeEvents}. */
 interface StoreLimits {
   readonly maxRows: number;
   readonly maxChars: number;

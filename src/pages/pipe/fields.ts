@@ -37,7 +37,6 @@ export function rankOf(level: Level): number {
   return RANKS[level];
 }
 
-/** The level that a word or a number stands for. */
 export function toLevel(value: unknown): Level | undefined {
   if (typeof value === 'string' && !/^\d{1,3}$/.test(value)) return WORDS.get(value.slice(0, 20).toLowerCase());
   const number = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
@@ -45,7 +44,6 @@ export function toLevel(value: unknown): Level | undefined {
   return [...LEVELS].reverse().find((level) => RANKS[level] <= number);
 }
 
-/** The level of an event's object. */
 export function levelOf(object: unknown): Level | undefined {
   if (typeof object === 'string') return levelInText(object);
   for (const member of MEMBERS) {

@@ -35,7 +35,6 @@ export type Term =
 /** A filter, or what is wrong with it. */
 type Query = { readonly terms: readonly Term[]; readonly fault?: never } | { readonly fault: string; readonly terms?: never };
 
-/** Characters of a filter. */
 export const MAX_QUERY_CHARS = 500;
 
 /** Reads a filter. */
@@ -113,7 +112,6 @@ function faultOf(term: Term): string | undefined {
   return undefined;
 }
 
-/** Whether an event matches all terms. */
 export function matches(searched: Searched, terms: readonly Term[]): boolean {
   return terms.every((term) => (term.kind === 'text' ? contains(searched, term.text) : compares(searched, term)));
 }

@@ -28,7 +28,6 @@ const widthWithin = (width: number): number => Math.min(WIDTH.max, Math.max(WIDT
 /** Columns that are not fields. */
 export const OWN_COLUMNS = ['received', 'level', 'type', 'object'] as const;
 
-/** Reads the view from the query of a URL. */
 export function toView(search: string): PipeView {
   const query = new URLSearchParams(search);
   const columns = query.get('columns')?.split(' ').slice(0, MAX_COLUMNS).map(toColumn);
@@ -59,7 +58,6 @@ export function toSearch({ filter, type, wrap, columns }: PipeView, search: stri
   return queryWith(search, { filter, type, wrap: wrap ? 'on' : '', columns: names?.join(' ') ?? '' });
 }
 
-/** Returns the columns with one resized. */
 export function resized(columns: readonly PipeColumn[], name: string, width: number | undefined): readonly PipeColumn[] {
   return columns.map((column) =>
     column.name !== name ? column : width === undefined ? { name } : { name, width: widthWithin(width) },
@@ -79,7 +77,6 @@ export function columnOf(field: string): string {
   return field === 'no' || (OWN_COLUMNS as readonly string[]).includes(field) ? OBJECT + field : field;
 }
 
-/** The text of an event in a column. */
 export function cellText(row: EventRow, column: string, timeOf: (time: Date) => string): string {
   return column === 'received' ? timeOf(row.time) : (textOf(row, column) ?? '');
 }

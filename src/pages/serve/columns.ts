@@ -8,7 +8,6 @@ import { type Cell, type PageRow, spanOf } from './sorting.ts';
 export const BREADTHS = ['few', 'usual', 'all'] as const;
 export type Breadth = (typeof BREADTHS)[number];
 
-/** A column of the table. */
 export interface Column {
   /** In URLs, and as the heading. */
   readonly name: string;
@@ -108,7 +107,6 @@ function dateCell(text: string, { atMs }: PageRow): Cell {
   return atMs === undefined || Number.isNaN(span) ? { text } : { text, timeMs: atMs - span };
 }
 
-/** What a cell shows at this time. */
 export function wordsOf({ text, timeMs }: Cell, nowMs: number): string {
   return timeMs === undefined ? visible(text) : age(new Date(timeMs), nowMs);
 }

@@ -36,7 +36,6 @@ function termsOf(selector: string): readonly Requirement[] {
 const labelOf = ({ key, operator, values: [value = ''] }: Requirement): string | undefined =>
   operator === '=' || operator === '==' ? `${key}=${value}` : undefined;
 
-/** The labels that a selector asks for. */
 export function labelsIn(selector: string): ReadonlySet<string> {
   return new Set(termsOf(selector).flatMap((term) => labelOf(term) ?? []));
 }
@@ -86,7 +85,6 @@ export class Filters {
     }
   }
 
-  /** The filter as it is now. */
   get filter(): Filter {
     return this.applied;
   }

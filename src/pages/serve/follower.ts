@@ -20,7 +20,6 @@ export interface Scope {
   readonly version: string;
 }
 
-/** The callbacks of a {@link RowFollower}. */
 interface RowFollowerEvents {
   /** Something has changed that can be read from the follower. */
   readonly onChange: () => void;
@@ -163,7 +162,6 @@ export class RowFollower {
     return [...(this.run?.store.rows.values() ?? [])];
   }
 
-  /** The row of an object; undefined if there is none. */
   get(key: string): PageRow | undefined {
     return this.run?.store.rows.get(key);
   }

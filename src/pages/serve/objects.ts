@@ -21,7 +21,6 @@ const TYPING_MS = 700;
 /** Rows whose texts are made in one step. */
 const STEP_TEXTS = 500;
 
-/** What the table needs. */
 interface ObjectTableDeps {
   readonly follower: RowFollower;
   /** The time at which the table is correct. */

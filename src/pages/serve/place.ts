@@ -70,7 +70,6 @@ export function withObject(url: string, ref: DetailRef | undefined): string {
   return changed.href;
 }
 
-/** Whether a URL names an object, of whatever kind. */
 export function namesObject(url: string): boolean {
   return new URL(url).searchParams.has(PARAMETER);
 }

@@ -17,7 +17,6 @@ interface RowLooks {
   readonly asked: ReadonlySet<string>;
 }
 
-/** The element of a row. */
 export class RowView {
   readonly element: HTMLTableRowElement = clone<HTMLTableRowElement>('object-row');
   readonly elements: readonly HTMLTableRowElement[] = [this.element];

@@ -41,7 +41,6 @@ import type {
 import { type CacherOptions, Engine, toSettings } from './engine.ts';
 import { upstreamOf } from './upstream.ts';
 
-/** A part of a cacher. */
 interface CacherScopeParts<T extends KubernetesObject> {
   readonly engine: Engine<T>;
   /** The prefix of its keys in the cacher. */

@@ -25,7 +25,7 @@ import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { untilAborted } from '../../watch/abort.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { type Clock, sleep, upkeepClock } from '../../watch/clock.ts';
-import { isWatchError, WatchError } from '../../watch/errors.ts';
+import { isWatchError, refusedBy } from '../../watch/errors.ts';
 import type { Status } from '../../watch/event.ts';
 import type { Failures } from '../../watch/failures.ts';
 import type { Collection } from '../collection/collection.ts';
@@ -45,7 +45,6 @@ const MAX_FAILING_MS = 30_000;
 /** How many times `freshnessTimeoutMs` it waits for the changes since the past state before it gives up. */
 const MAX_GOAL_WAITS = 4;
 
-/** What a feed fills. */
 interface FeedTarget<T extends KubernetesObject> {
   readonly storage: Storage<T>;
   readonly upstream: Upstream<T>;
@@ -197,7 +196,6 @@ export class CacherFeed<T extends KubernetesObject> {
       return;
     }
     if (!('key' in event)) {
-      const { code, reason, message } = event.object;
       const nowMs = settings.clock.now();
       // An error from a watch that has lasted starts a new series of failures.
       const isAnother = this.#failingAt !== collection.version || nowMs - this.#startMs >= MAX_FAILING_MS;
@@ -205,7 +203,7 @@ export class CacherFeed<T extends KubernetesObject> {
       this.#failingAt = collection.version;
       // A change that cannot be delivered, such as a value that is not an object, would block it forever. A list may work.
       if (nowMs - this.#failingSinceMs >= MAX_FAILING_MS) this.#hasState = false;
-      throw new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status: event.object });
+      throw refusedBy(event.object);
     }
     try {
       this.#apply(event);

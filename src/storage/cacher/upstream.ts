@@ -215,7 +215,6 @@ interface Past<T extends KubernetesObject> extends UpstreamList<T> {
   readonly goal: string;
 }
 
-/** Options of {@link listPast}. */
 interface PastOptions {
   /** The most revisions to go back from the newest. */
   readonly revisions: number;

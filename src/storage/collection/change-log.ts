@@ -103,7 +103,6 @@ export class ChangeLog<T extends KubernetesObject> {
   }
 }
 
-/** An object in the state. */
 export class StateEntry<T extends KubernetesObject> {
   readonly key: string;
   readonly object: T;

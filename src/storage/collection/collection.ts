@@ -33,7 +33,6 @@ import { SortedMap } from './sorted-map.ts';
 import { FieldReader, type Selection, SharedView } from './view.ts';
 import { CollectionWatch, type Progress, type WatchHost, type WatchStart } from './watch.ts';
 
-/** What a collection needs. */
 interface CollectionOptions<T extends KubernetesObject> {
   readonly limits: LogLimits;
   readonly compareVersions: VersionComparator;

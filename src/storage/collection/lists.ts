@@ -71,7 +71,6 @@ interface Request<T extends KubernetesObject> {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Lists what is selected. */
 export function listOf<T extends KubernetesObject>(
   { collection, source }: Pick<Request<T>, 'collection' | 'source'>,
   selection: Selection<T>,
@@ -109,7 +108,6 @@ function present<T extends KubernetesObject>(request: Request<T>): Soon<List<T>>
   return isPromise(items) ? items.then((read) => ({ items: read, resourceVersion })) : { items, resourceVersion };
 }
 
-/** The state at a version. */
 async function past<T extends KubernetesObject>(version: string, request: Request<T>): Promise<List<T>> {
   const { collection, source, plan, start, signal } = request;
   let state: ListedState<T>;

@@ -22,7 +22,6 @@ type Views<T extends KubernetesObject> = Set<SharedView<T>>;
 export class Part<T extends KubernetesObject> {
   readonly views: Views<T> = new Set();
   isKept: boolean = false;
-  /** How many changes there were. */
   changes: number = 0;
   /** All objects in order, if nothing has changed since they were last asked for. */
   objects: readonly T[] | undefined = undefined;

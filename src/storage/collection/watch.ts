@@ -29,7 +29,6 @@ export interface Progress {
   readonly event: BookmarkEvent;
 }
 
-/** What a watch needs from its host. */
 export interface WatchHost<T extends KubernetesObject> {
   readonly compareVersions: VersionComparator;
   /** The place of the first change that is kept, and the place after the last. */

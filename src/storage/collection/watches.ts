@@ -28,7 +28,6 @@ const BEFORE_END_MS = 2_000;
  */
 const GRAIN_MS = 250;
 
-/** How watches are served. */
 interface WatchesOptions {
   readonly clock: Clock;
   /** How often a watch that allows BOOKMARKs gets one, if the version is new. */
@@ -90,7 +89,6 @@ export class Watches<T extends KubernetesObject> implements WatchHost<T> {
     return this.#collection.progress;
   }
 
-  /** Starts a watch. */
   async open(selection: Selection<T>, options: ListWatchOptions): Promise<CollectionWatch<T>> {
     const { signal } = options;
     const { pending, maxWatches } = this.#options;
@@ -210,7 +208,6 @@ export class WatchGroups<T extends KubernetesObject> {
     return watches;
   }
 
-  /** Ends these watches. */
   end(watches: Watches<T>): void {
     this.#groups.delete(watches);
     watches.close();

@@ -242,7 +242,6 @@ interface Shared {
   objects: number;
 }
 
-/** Settings of {@link Leases}. */
 interface LeaseSettings {
   readonly clock: Clock;
   readonly maxLeaseObjects: number;

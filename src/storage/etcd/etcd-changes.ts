@@ -303,7 +303,6 @@ export class EtcdEntry<T extends KubernetesObject> extends StoredEntry<T> {
   }
 }
 
-/** A change from etcd. */
 class EtcdChange<T extends KubernetesObject> implements Change<T> {
   readonly type: Change<T>['type'];
   readonly #event: KeyEvent;

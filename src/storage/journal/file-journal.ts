@@ -21,6 +21,7 @@
 import { type FileHandle, rm } from 'node:fs/promises';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { joined } from '../../decode/framing.ts';
+import { Latch } from '../../watch/abort.ts';
 import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { soon } from '../../watch/turn.ts';
 import type { LogLimits } from '../collection/change-log.ts';
@@ -43,7 +44,6 @@ import {
 import { type Loaded, type LoadProgress, load, type TornTail } from './load.ts';
 import { HEAD_BYTES, type JournalRecord, type JournalSnapshot, linesOf, type StorageJournal, toFrame } from './records.ts';
 
-/** Options of a {@link FileJournal}. */
 interface FileJournalOptions {
   readonly file: string;
   /** The file is replaced when it is larger than this, and more than twice as large as its snapshot. */
@@ -58,7 +58,6 @@ interface FileJournalOptions {
   readonly now: () => number;
 }
 
-/** An open file, and its lock. */
 interface Opened {
   readonly handle: FileHandle;
   readonly unlock: Unlock;
@@ -66,19 +65,9 @@ interface Opened {
 }
 
 /** Records that are written together. */
-class Group {
+class Group extends Latch<number> {
   readonly pieces: Uint8Array[] = [];
   last: number = 0;
-  readonly settled: Promise<number>;
-  resolve!: (last: number) => void;
-  reject!: (error: unknown) => void;
-
-  constructor() {
-    this.settled = new Promise((resolve, reject) => {
-      this.resolve = resolve;
-      this.reject = reject;
-    });
-  }
 }
 
 export class FileJournal implements StorageJournal {
@@ -158,9 +147,9 @@ export class FileJournal implements StorageJournal {
     this.#group ??= new Group();
     this.#group.pieces.push(...linesOf(record, this.#options.now()));
     this.#group.last = record.revision;
-    const { settled } = this.#group;
+    const { promise } = this.#group;
     this.#running ??= this.#run();
-    return settled;
+    return promise;
   }
 
   async close(): Promise<void> {
@@ -190,7 +179,7 @@ export class FileJournal implements StorageJournal {
       this.#group = undefined;
       try {
         await this.#write(group);
-        group.resolve(group.last);
+        group.open(group.last);
       } catch (error) {
         this.#fail(error, group);
       }

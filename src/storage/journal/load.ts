@@ -10,7 +10,7 @@
  */
 import { readSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { WatchError } from '../../watch/errors.ts';
+import { WatchError, whyOf } from '../../watch/errors.ts';
 import type { LogLimits } from '../collection/change-log.ts';
 import { costOf } from '../memory/writer.ts';
 import { type Found, frameAt, type JournalRecord, Lines, type StorageJournal, type Title } from './records.ts';
@@ -53,7 +53,6 @@ export interface LoadTarget {
   write(record: JournalRecord, at: number): void;
 }
 
-/** How to read a file. */
 interface LoadOptions {
   readonly file: string;
   /** The time of the day in ms. */
@@ -105,7 +104,7 @@ function read(reader: JournalReader, body: Uint8Array, { file, at }: { file: str
   try {
     reader.read(body, at);
   } catch (error) {
-    throw damaged(file, at, error instanceof Error ? error.message : String(error));
+    throw damaged(file, at, whyOf(error));
   }
 }
 

@@ -44,7 +44,6 @@ function prepare<T extends KubernetesObject>(object: T, signal: AbortSignal | un
   return pace ? inPieces(work, { pace, signal }) : atOnce(work);
 }
 
-/** A part of a `MemoryStorage`. */
 type MemoryScopeParts<T extends KubernetesObject> = Pick<ScopeParts<T>, 'prefix' | 'watches' | 'reader'>;
 
 /** The part of a `MemoryStorage` whose keys begin with a prefix. The whole is the part whose prefix is empty. */

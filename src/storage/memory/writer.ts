@@ -502,7 +502,6 @@ export class Expiry {
     });
   }
 
-  /** The number of deadlines. */
   get size(): number {
     return this.#byKey.size;
   }

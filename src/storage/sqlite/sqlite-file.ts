@@ -60,7 +60,6 @@ export function sqliteOf(): DatabaseClass {
   );
 }
 
-/** How a file is opened. */
 interface OpenOptions {
   readonly file: string;
   readonly synchronous: 'FULL' | 'NORMAL';

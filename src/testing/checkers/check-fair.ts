@@ -16,7 +16,6 @@ export interface WorkHistory {
   readonly steps: readonly WorkStep[];
 }
 
-/** What is known of a client. */
 interface ClientRecord {
   waiting: number;
   working: boolean;

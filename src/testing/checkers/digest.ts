@@ -191,7 +191,6 @@ function passed<E>(due: readonly Due<E>[], passes: (event: E) => boolean): { due
   return { due: rest, broken };
 }
 
-/** The call of a read. */
 interface Call {
   readonly at: number;
   /** See {@link ReceivedEvent.waits}. */

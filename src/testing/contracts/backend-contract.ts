@@ -98,7 +98,6 @@ function backendCases(runs: Runs<BackendTrait, (rig: Rig) => Promise<void>>): re
   return casesOf(runs).map((one) => ({ ...one, run: async (open) => one.run(new Rig(await open())) }));
 }
 
-/** Reads this many changes. */
 async function read(changes: Changes<StoredThing>, count: number): Promise<Change<StoredThing>[]> {
   const seen: Change<StoredThing>[] = [];
   while (seen.length < count) {

@@ -95,7 +95,6 @@ async function settlesAtOnce(promise: Promise<unknown>): Promise<boolean> {
   return settled;
 }
 
-/** Reads a watch to its end. */
 async function readAll<E>(watch: Watch<E>): Promise<E[]> {
   const events: E[] = [];
   for (let result = await watch.next(); result.done !== true; result = await watch.next()) events.push(result.value);

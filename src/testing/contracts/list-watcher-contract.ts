@@ -7,11 +7,11 @@ import { ListenerCount } from '../fakes/fake-clock.ts';
 import { needs } from './contract.ts';
 import {
   change,
+  expectChanges,
+  expectNext,
   expectThat,
-  fold,
   type ListWatcherCase,
   listWatcherCases,
-  type ObjectChange,
   read,
   readLast,
   STREAMS,
@@ -119,8 +119,7 @@ const ENDINGS: readonly ListWatcherCase[] = listWatcherCases({
       await remove('c');
       await remove('b');
       const seen = await readLast(watch, 6);
-      const expected = 'ADDED b, MODIFIED b, DELETED b, ADDED b, DELETED a, DELETED b';
-      expectThat(shown(seen) === expected, expected, shown(seen));
+      expectChanges(seen, 'ADDED b, MODIFIED b, DELETED b, ADDED b, DELETED a, DELETED b');
       for (const { type, object } of seen) {
         expectThat(object.metadata?.labels?.app === 'web', `${type} to match the selector`, object);
       }
@@ -128,11 +127,7 @@ const ENDINGS: readonly ListWatcherCase[] = listWatcherCases({
       for (const [at, event] of seen.entries()) {
         const rest = await source.watch({ resourceVersion: versionOf(event.object), labelSelector });
         const next = await readLast(rest, seen.length - at - 1);
-        expectThat(
-          shown(next) === shown(seen.slice(at + 1)),
-          `${shown(seen.slice(at + 1)) || 'nothing'} after ${at}`,
-          shown(next),
-        );
+        expectChanges(next, shown(seen.slice(at + 1)), ` after ${at}`);
       }
     }),
 });
@@ -164,9 +159,8 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
       const watch = await source.watch({ resourceVersion: list.resourceVersion });
       const expected = await change(subject);
       const seen = await readLast(watch, 5);
-      expectThat(shown(seen) === expected, expected, shown(seen));
-      const later = stateOf((await source.list()).items);
-      expectThat(fold(list, seen) === later, `the next list, ${later}`, fold(list, seen));
+      expectChanges(seen, expected);
+      await expectNext(source, list, seen);
     },
 
     'a watch may be given what is already stored, and delivers the same': async (subject) => {
@@ -178,9 +172,8 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
       await put('a');
       await put('c');
       const seen = await readLast(watch, 2);
-      expectThat(shown(seen) === 'MODIFIED a, ADDED c', 'MODIFIED a, ADDED c', shown(seen));
-      const later = stateOf((await source.list()).items);
-      expectThat(fold(list, seen) === later, `the next list, ${later}`, fold(list, seen));
+      expectChanges(seen, 'MODIFIED a, ADDED c');
+      await expectNext(source, list, seen);
     },
 
     'a DELETED has the version of the deletion': async ({ source, put, remove }) => {
@@ -208,8 +201,7 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
       for (const [at, event] of all.entries()) {
         const watch = await source.watch({ resourceVersion: versionOf(event.object) });
         const rest = await readLast(watch, 4 - at);
-        const expected = shown(all.slice(at + 1));
-        expectThat(shown(rest) === expected, `${expected || 'nothing'} after event ${at}`, shown(rest));
+        expectChanges(rest, shown(all.slice(at + 1)), ` after event ${at}`);
       }
     },
 
@@ -220,7 +212,7 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
       await readLast(first, 1);
       await put('b');
       const seen = await readLast(second, 2);
-      expectThat(shown(seen) === 'ADDED a, ADDED b', 'ADDED a, ADDED b', shown(seen));
+      expectChanges(seen, 'ADDED a, ADDED b');
     },
 
     'an aborted signal rejects a request with its reason, and ends an open watch': async ({ source }) => {
@@ -276,8 +268,7 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
         const isQuiet = (await source.list()).resourceVersion === resourceVersion;
         expectThat(!isQuiet || versionOf(next.value?.object) === resourceVersion, `its version ${resourceVersion}`, next.value);
         await put('c');
-        const [after] = await readLast(watch, 1);
-        expectThat(shown([after as ObjectChange]) === 'ADDED c', 'ADDED c', after);
+        expectChanges(await readLast(watch, 1), 'ADDED c');
       },
     ),
 

@@ -61,8 +61,7 @@ export function stateOf(items: Iterable<KubernetesObject>): string {
     .join(' ');
 }
 
-/** Applies events to a list. */
-export function fold(list: List<KubernetesObject>, events: readonly ObjectEvent<KubernetesObject>[]): string {
+function fold(list: List<KubernetesObject>, events: readonly ObjectEvent<KubernetesObject>[]): string {
   const state = new Map(list.items.map((item) => [keyOf(item), item]));
   for (const event of events) {
     if (event.type === 'DELETED') state.delete(keyOf(event.object));
@@ -71,7 +70,7 @@ export function fold(list: List<KubernetesObject>, events: readonly ObjectEvent<
   return stateOf(state.values());
 }
 
-export type ObjectChange = Exclude<ObjectEvent<KubernetesObject>, { readonly type: 'BOOKMARK' | 'ERROR' }>;
+type ObjectChange = Exclude<ObjectEvent<KubernetesObject>, { readonly type: 'BOOKMARK' | 'ERROR' }>;
 
 /** Reads the next changes. */
 export async function read<T extends KubernetesObject>(watch: Watch<ObjectEvent<T>>, count: number): Promise<ObjectChange[]> {
@@ -95,6 +94,21 @@ export async function readLast<T extends KubernetesObject>(watch: Watch<ObjectEv
 
 export const shown: (changes: readonly ObjectChange[]) => string = (changes) =>
   changes.map(({ type, object }) => `${type} ${object.metadata?.name}`).join(', ');
+
+/** Expects these changes, such as `ADDED a, DELETED b`. */
+export function expectChanges(seen: readonly ObjectChange[], expected: string, when: string = ''): void {
+  expectThat(shown(seen) === expected, `${expected || 'nothing'}${when}`, shown(seen));
+}
+
+/** Expects changes to lead from a list to the next one. */
+export async function expectNext(
+  source: ListWatcher<KubernetesObject>,
+  list: List<KubernetesObject>,
+  seen: readonly ObjectChange[],
+): Promise<void> {
+  const later = stateOf((await source.list()).items);
+  expectThat(fold(list, seen) === later, `the next list, ${later}`, fold(list, seen));
+}
 
 /** Some changes of each kind, to the objects a, b and c. */
 export async function change({ put, remove }: ListWatcherSubject): Promise<string> {
@@ -161,13 +175,13 @@ export const STREAMS: readonly ListWatcherCase[] = listWatcherCases({
         const rest = all.slice(at + 1).filter(isChange);
         const watch = await source.watch({ resourceVersion: versionOf(event.object) });
         const seen = await readLast(watch, rest.length);
-        expectThat(shown(seen) === shown(rest), `${shown(rest) || 'nothing'} after ${event.type} ${at}`, shown(seen));
+        expectChanges(seen, shown(rest), ` after ${event.type} ${at}`);
       }
       // A watch that resumes at the last BOOKMARK gets only what is new.
       const watch = await source.watch({ resourceVersion: versionOf(all.at(-1)?.object) });
       await put('d');
       const next = await readLast(watch, 1);
-      expectThat(shown(next) === 'ADDED d', 'ADDED d', shown(next));
+      expectChanges(next, 'ADDED d');
     },
   ),
 
@@ -238,12 +252,7 @@ export const STREAMS: readonly ListWatcherCase[] = listWatcherCases({
       }
       const watch = await source.watch({ resourceVersion });
       const seen = await readLast(watch, count);
-      const later = stateOf((await source.list()).items);
-      expectThat(
-        fold({ items, resourceVersion }, seen) === later,
-        `the next list, ${later}`,
-        fold({ items, resourceVersion }, seen),
-      );
+      await expectNext(source, { items, resourceVersion }, seen);
     },
   ),
 

@@ -123,7 +123,6 @@ export async function expectEvents(
   return seen;
 }
 
-/** The same, and ends the watch. */
 export async function expectLastEvents(watch: Watch<StorageEvent<StoredThing>>, expected: string): Promise<void> {
   await expectEvents(watch, expected);
   await watch.return();

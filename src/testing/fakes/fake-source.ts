@@ -12,7 +12,6 @@ import { whenAborted } from '../../watch/abort.ts';
 
 const encoder = new TextEncoder();
 
-/** A reader of a {@link FakeSource}. */
 interface SourceReader {
   /** The sequence of the last event that it got. */
   at: number;

@@ -1,9 +1,10 @@
 /** The kinds that a test's server has: those that the test passes, and those that the operator names. */
 import { EVENTS } from '../../apiserver/builtin.ts';
 import type { ResourceDefinition, SchemaDefinition } from '../../apiserver/definition.ts';
+import { load } from '../../apiserver/kinds/kubernetes.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { nameOf } from '../../cache/resource-client.ts';
-import { controllerNameOf, fullType, isKindName, type KindName, pluralOf, textOf, toKind } from '../../operator/kinds.ts';
+import { controllerNameOf, fullType, isKindName, type KindName, textOf, toKind } from '../../operator/kinds.ts';
 import type { OperatorControllerOptions } from '../../operator/operator-options.ts';
 import { distance, invalid, isRecord } from '../../watch/errors.ts';
 
@@ -15,34 +16,12 @@ export type TestResource = ResourceDefinition<never> | SchemaDefinition | Kubern
 
 type Definition = ResourceDefinition | SchemaDefinition;
 
-/** Kinds of Kubernetes that `BUILT_IN_KINDS` does not have: without a schema, and with a status if there is one. */
-const KUBERNETES: readonly (readonly [apiVersion: string, kinds: string, cluster?: string])[] = [
-  ['v1', 'Pod Service PersistentVolumeClaim ReplicationController ResourceQuota LimitRange Endpoints', 'Node PersistentVolume'],
-  ['apps/v1', 'Deployment StatefulSet DaemonSet ReplicaSet'],
-  ['batch/v1', 'Job CronJob'],
-  ['autoscaling/v2', 'HorizontalPodAutoscaler'],
-  ['policy/v1', 'PodDisruptionBudget'],
-  ['networking.k8s.io/v1', 'Ingress NetworkPolicy', 'IngressClass'],
-  ['discovery.k8s.io/v1', 'EndpointSlice'],
-  ['rbac.authorization.k8s.io/v1', 'Role RoleBinding', 'ClusterRole ClusterRoleBinding'],
-  ['storage.k8s.io/v1', '', 'StorageClass'],
-  ['scheduling.k8s.io/v1', '', 'PriorityClass'],
-];
-
-const SCALED: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'ReplicaSet', 'ReplicationController']);
-const WITHOUT_STATUS = /^(LimitRange|Endpoint.*|.*Role.*|StorageClass|PriorityClass|IngressClass)$/;
-
-function toDefinitions([apiVersion, kinds, cluster = '']: (typeof KUBERNETES)[number]): readonly Definition[] {
-  const [version = '', group = ''] = apiVersion.split('/').reverse();
-  const made = (text: string, namespaced: boolean): readonly Definition[] =>
-    text
-      .split(' ')
-      .filter(Boolean)
-      .map((kind) => ({
-        ...{ group, version, kind, namespaced, plural: pluralOf(kind), status: !WITHOUT_STATUS.test(kind) },
-        ...(SCALED.has(kind) && { scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' } }),
-      }));
-  return [...made(kinds, true), ...made(cluster, false)];
+/** Kinds of Kubernetes that `BUILT_IN_KINDS` does not have: without a schema, and so without a selector that is an object. */
+export async function kubernetesDefinitions(): Promise<readonly Definition[]> {
+  return (await load()).map(({ shape: _, scale, ...names }) => ({
+    ...names,
+    ...(scale && { scale: { specReplicasPath: scale.specReplicasPath, statusReplicasPath: scale.statusReplicasPath } }),
+  }));
 }
 
 function isNamed({ group, version, plural, kind }: Definition, name: KindName): boolean {
@@ -61,13 +40,6 @@ function isCalled(definition: Definition, name: KindName): boolean {
   const isWithin = inVersion ? inGroup === group && inVersion === version : !inGroup || inGroup === group;
   const names: readonly unknown[] = [plural, singular, kind, ...(Array.isArray(shortNames) ? shortNames : [])];
   return isWithin && names.some((each) => typeof each === 'string' && each.toLowerCase() === word.toLowerCase());
-}
-
-/** The name under which a server serves the kind that a name means: the same, unless that is a singular or the like. */
-export function pluralNameIn(definitions: readonly Definition[], name: string): string {
-  if (definitions.some((each) => isNamed(each, name))) return name;
-  const found = definitions.find((each) => isCalled(each, name));
-  return found ? nameOf(found) : name;
 }
 
 /** A kind, and where it is named. */
@@ -95,7 +67,6 @@ interface CustomNames {
   readonly shortNames?: readonly string[];
 }
 
-/** What a CustomResourceDefinition says about kinds. */
 interface CustomKinds extends KubernetesObject {
   readonly spec: {
     readonly group?: string;
@@ -116,10 +87,9 @@ const isDefinition = (value: object): value is Definition => 'plural' in value &
  */
 export function servedKinds(
   resources: readonly TestResource[],
-  { names, builtIn }: { readonly names: readonly Named[]; readonly builtIn: readonly Definition[] },
+  { names, known }: { readonly names: readonly Named[]; readonly known: readonly Definition[] },
 ): {
   readonly definitions: readonly Definition[];
-  readonly types: readonly Definition[];
   readonly crds: readonly KubernetesObject[];
 } {
   const others: Named[] = [];
@@ -137,7 +107,6 @@ export function servedKinds(
       throw invalid(place, given, 'a CustomResourceDefinition, a definition of an ApiServer, or a name such as "secrets/v1"');
   }
   const custom = crds.flatMap(toTypes);
-  const known = [...builtIn, ...KUBERNETES.flatMap(toDefinitions)];
   for (const { name, place } of [...others, ...names]) {
     const own = [...definitions, ...custom];
     if (own.some((each) => isNamed(each, name) || isCalled(each, name))) continue;
@@ -149,7 +118,7 @@ export function servedKinds(
     else if (type && versions.length === 0) definitions.push({ ...type, status: true } as Definition);
     else throw unknown({ name, place }, versions.length > 0 ? versions : [...own, ...known]);
   }
-  return { definitions, types: [...definitions, ...custom], crds };
+  return { definitions, crds };
 }
 
 const toTypes = ({ spec: { group = '', names = {}, versions = [] } }: CustomKinds): readonly Definition[] =>

@@ -24,12 +24,12 @@ export function strictly<C extends object>(client: C): C {
   });
 }
 
-/** The same for all kinds. `nameOf` returns the name under which the source has one. */
-export function strictSource(source: ResourceSource, nameOf: (name: string) => string): ResourceSource {
+/** The same for all kinds. */
+export function strictSource(source: ResourceSource): ResourceSource {
   return {
-    resource: (kind) => strictly(source.resource(typeof kind === 'string' ? nameOf(kind) : kind)),
-    kind: async <O extends object>(...[kind, options]: Parameters<ResourceSource['kind']>) =>
-      strictly((await source.kind(typeof kind === 'string' ? nameOf(kind) : kind, options)) as unknown as ResourceClient<O>),
+    resource: (kind) => strictly(source.resource(kind)),
+    kind: async <O extends object>(...named: Parameters<ResourceSource['kind']>) =>
+      strictly((await source.kind(...named)) as unknown as ResourceClient<O>),
   };
 }
 

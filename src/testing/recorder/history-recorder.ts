@@ -9,10 +9,11 @@ import {
 import { concerns } from '../../broadcast/topics.ts';
 import { checkOptions, getOrMake, isWatchError } from '../../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../../watch/event.ts';
-import { Batches, Iteration } from '../../watch/reader.ts';
+import { Batches } from '../../watch/reader.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
 import type { History, ReadCall, Step, WatcherOptions } from '../checkers/history.ts';
 import { ListenerCount } from '../fakes/fake-clock.ts';
+import { RecordingWatch } from './recorded-source.ts';
 
 /** Options of a {@link HistoryRecorder}. Pass the broadcaster's own options again, because a broadcaster does not expose them. */
 export interface HistoryRecorderOptions<E> extends BroadcasterOptions<E> {
@@ -25,7 +26,6 @@ export interface HistoryRecorderOptions<E> extends BroadcasterOptions<E> {
 /** {@link WatchOptions}, and a name for messages. */
 export interface RecordedWatchOptions<E> extends WatchOptions<E>, WatchName {}
 
-/** The name of a watch, for messages. */
 interface WatchName {
   readonly name?: string | undefined;
 }
@@ -306,29 +306,13 @@ class Notebook<E> {
 }
 
 /** A watch that records its consumer's reads and their results. */
-class RecordedWatch<E> extends Iteration implements Watch<E> {
-  private readonly watch: Watch<E>;
-  private readonly inner: WatchBatches<E>;
+class RecordedWatch<E> extends RecordingWatch<E> implements Watch<E> {
   private readonly notebook: Notebook<E>;
   private reads: number = 0;
 
   constructor(watch: Watch<E>, notebook: Notebook<E>) {
-    super();
-    this.watch = watch;
-    this.inner = watch.batches();
+    super(watch);
     this.notebook = notebook;
-  }
-
-  get stopped(): boolean {
-    return this.watch.stopped;
-  }
-
-  get queued(): number {
-    return this.watch.queued;
-  }
-
-  get dropped(): number {
-    return this.watch.dropped;
   }
 
   /** Records the counts. */

@@ -85,10 +85,32 @@ function matchOf({ resourceVersionMatch, resourceVersion = '', limit = 0 }: List
   return resourceVersionMatch ?? (exact ? 'Exact' : undefined);
 }
 
+/** A watch that passes on what another one says of itself. */
+export abstract class RecordingWatch<E> extends Iteration {
+  protected readonly watch: Watch<E>;
+  protected readonly inner: WatchBatches<E>;
+
+  constructor(watch: Watch<E>) {
+    super();
+    this.watch = watch;
+    this.inner = watch.batches();
+  }
+
+  get stopped(): boolean {
+    return this.watch.stopped;
+  }
+
+  get queued(): number {
+    return this.watch.queued;
+  }
+
+  get dropped(): number {
+    return this.watch.dropped;
+  }
+}
+
 /** A watch that records what its consumer gets, and its end. */
-export class RecordedObjectWatch<T> extends Iteration implements Watch<ObjectEvent<T>> {
-  readonly #watch: Watch<ObjectEvent<T>>;
-  readonly #inner: WatchBatches<ObjectEvent<T>>;
+export class RecordedObjectWatch<T> extends RecordingWatch<ObjectEvent<T>> implements Watch<ObjectEvent<T>> {
   readonly #name: string;
   readonly #notebook: CacheNotebook<T>;
   readonly #signal: AbortSignal | undefined;
@@ -99,41 +121,27 @@ export class RecordedObjectWatch<T> extends Iteration implements Watch<ObjectEve
     watch: Watch<ObjectEvent<T>>,
     { name, notebook, signal }: { name: string; notebook: CacheNotebook<T>; signal?: AbortSignal | undefined },
   ) {
-    super();
-    this.#watch = watch;
-    this.#inner = watch.batches();
+    super(watch);
     this.#name = name;
     this.#notebook = notebook;
     this.#signal = signal;
   }
 
-  get stopped(): boolean {
-    return this.#watch.stopped;
-  }
-
-  get queued(): number {
-    return this.#watch.queued;
-  }
-
-  get dropped(): number {
-    return this.#watch.dropped;
-  }
-
   async next(): Promise<IteratorResult<ObjectEvent<T>, undefined>> {
-    const result = await this.#ending(this.#watch.next());
+    const result = await this.#ending(this.watch.next());
     if (!result.done) this.#got(result.value);
     return result;
   }
 
   tryNext(): ObjectEvent<T> | undefined {
-    const event = this.#watch.tryNext();
+    const event = this.watch.tryNext();
     if (event) this.#got(event);
     return event;
   }
 
   batches(): WatchBatches<ObjectEvent<T>> {
     return new Batches(this, async () => {
-      const result = await this.#ending(this.#inner.next());
+      const result = await this.#ending(this.inner.next());
       if (!result.done) for (const event of result.value) this.#got(event);
       return result;
     });
@@ -141,12 +149,12 @@ export class RecordedObjectWatch<T> extends Iteration implements Watch<ObjectEve
 
   stop(): void {
     this.#stops();
-    this.#watch.stop();
+    this.watch.stop();
   }
 
   return(): Promise<IteratorResult<ObjectEvent<T>, undefined>> {
     this.#stops();
-    return this.#watch.return();
+    return this.watch.return();
   }
 
   /** Records the end, even if it is an error. */

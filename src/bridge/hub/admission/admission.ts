@@ -3,7 +3,7 @@ import { toTopicSet } from '../../../broadcast/topics.ts';
 import { isPromise, textFrom } from '../../../watch/abort.ts';
 import { type Clock, systemClock } from '../../../watch/clock.ts';
 import { callable, checkOptions, invalid, wholeNumber } from '../../../watch/errors.ts';
-import { isStatus, type Status, type WatchEvent } from '../../../watch/event.ts';
+import { isStatus, type Status, toUnavailable, type WatchEvent } from '../../../watch/event.ts';
 import { DEFAULTS } from '../../protocol.ts';
 import type { Admitted, HubCore } from '../hub-core.ts';
 import type { ClientOptions } from '../hub-options.ts';
@@ -19,7 +19,6 @@ import {
   Origins,
   RefusalError,
   toDenied,
-  unavailable,
 } from './refusals.ts';
 
 export type { Identified } from './refusals.ts';
@@ -55,7 +54,6 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
 }
 
 const HOOKS = ['authenticate', 'watchOptions', 'clientAddress'] as const;
-/** The names of all options in {@link AdmissionOptions}. */
 export const ADMISSION_OPTIONS: readonly (keyof AdmissionOptions<never>)[] = [...HOOKS, 'allowedOrigins'];
 
 /** A request, independent of the host. */
@@ -171,7 +169,7 @@ export class HubAdmission<R, I> {
   private inTime(caller: Caller<R>, known: Promise<Known>, abort: () => void): Promise<Known | undefined> {
     const { clock, handshakeTimeoutMs } = this.limits;
     return new Promise((resolve, reject) => {
-      const late = unavailable('the decision whether to admit this client took too long');
+      const late = toUnavailable('the decision whether to admit this client took too long');
       const cancel = clock.schedule(handshakeTimeoutMs, () => settle(() => reject(new RefusalError('timeout', late))));
       const cancelGone = caller.onGone(() => settle(() => resolve(undefined)));
       const cancelClosing = this.core.lifetime.whenClosing(() => settle(() => reject(new RefusalError('ended', LEAVING))));
@@ -244,7 +242,6 @@ export interface ConnectionOptions {
   clock?: Clock | undefined;
 }
 
-/** The names of all options in {@link ConnectionOptions}. */
 export const CONNECTION_OPTIONS: readonly (keyof ConnectionOptions)[] = [
   'maxBufferedBytes',
   'stallTimeoutMs',

@@ -1,21 +1,16 @@
 import { verdictOf } from '../../../watch/abort.ts';
 import { invalid } from '../../../watch/errors.ts';
-import { type Status, toStatus } from '../../../watch/event.ts';
+import { type Status, toStatus, toUnavailable } from '../../../watch/event.ts';
 import type { RefusalReason } from '../tally.ts';
 
-/** Refuses temporarily: the client should retry later. */
-export function unavailable(message: string): Status {
-  return toStatus({ code: 503, reason: 'ServiceUnavailable', message, details: { retryAfterSeconds: 5 } });
-}
-
 /** No new client is served, although the last events may still be on their way. */
-export const LEAVING: Status = unavailable('this server is shutting down, or its stream is about to end');
+export const LEAVING: Status = toUnavailable('this server is shutting down, or its stream is about to end');
 
 /** A hub with a source that has not come to the end of the stream. */
-export const NOT_READY: Status = unavailable('this server is not connected to its stream yet');
+export const NOT_READY: Status = toUnavailable('this server is not connected to its stream yet');
 
 /** What observers are told about a pipelined request. Its client gets no answer, which would wait forever behind a watch. */
-export const PIPELINED: Status = unavailable(
+export const PIPELINED: Status = toUnavailable(
   'a connection can carry only one watch, and an earlier request of this one is still pending',
 );
 
@@ -47,7 +42,6 @@ export type Identified<I> = I | Nobody | { readonly status: 401 | 403; readonly 
 
 type Nobody = undefined | null | false | '' | 0 | 0n;
 
-/** A refusal, as an error. */
 export class RefusalError extends Error {
   readonly reason: RefusalReason;
   readonly status: Status;
@@ -67,7 +61,7 @@ export function toDenied(error: unknown): RefusalError {
   const told = error instanceof Error || typeof message !== 'string' ? undefined : message;
   if (status === 401) return new RefusalError('unauthorized', unauthorized(told));
   if (status === 403) return new RefusalError('forbidden', forbidden(told ?? 'this client may not watch'));
-  return new RefusalError('failed', unavailable('the server could not decide whether to admit this client'));
+  return new RefusalError('failed', toUnavailable('the server could not decide whether to admit this client'));
 }
 
 /** What `authenticate` has returned, unless it refuses. */

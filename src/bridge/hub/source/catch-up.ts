@@ -15,7 +15,6 @@ import {
 } from './source.ts';
 import { parse, type SourceLog } from './source-follower.ts';
 
-/** Options of a {@link CatchUpWatch}. */
 interface CatchUpOptions {
   readonly start: CatchUpStart;
   readonly log: SourceLog;
@@ -199,7 +198,6 @@ interface Page {
   bytes: number;
 }
 
-/** Limits of {@link SourcePages}. */
 interface SourcePagesLimits {
   readonly maxReads: number;
   /** A longer event is skipped. */

@@ -126,7 +126,6 @@ export function toPosition(version: string): SourcePosition | undefined {
   return { epoch: name, mark, sequence };
 }
 
-/** An entry of a hub's source that was read from there. */
 export interface SourceEntry {
   readonly position: SourcePosition;
   /** Undefined if it is not an event, or longer than clients accept. */

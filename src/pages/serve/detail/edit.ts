@@ -19,7 +19,6 @@ const MAX_EDIT_CHARS = 512 * 1_024;
 /** The field manager of what is saved here. */
 const FIELD_MANAGER = 'watchmux-page';
 
-/** What is edited. */
 interface EditTarget {
   readonly path: string;
   readonly object: Members;
@@ -260,7 +259,6 @@ export function placeOf(text: string, field: string): number {
   return place;
 }
 
-/** The object to delete. */
 interface DeleteTarget {
   /** For people. */
   readonly title: string;

@@ -21,13 +21,15 @@ import { NewlineFramer } from '../../../decode/framing.ts';
 import { escapeFieldValue } from '../../../selectors/field-selector.ts';
 import { Backoff } from '../../../watch/backoff.ts';
 import { type Clock, sleep, systemClock } from '../../../watch/clock.ts';
-import { refusalCode, WatchError } from '../../../watch/errors.ts';
+import { refusalCode, refusedBy, WatchError } from '../../../watch/errors.ts';
 import { isStatus, type Status, toStatus } from '../../../watch/event.ts';
 import { parseExactly } from '../../words.ts';
 import { type Happening, type HistoryEntry, toEntry, versionOf, writtenAt } from './history.ts';
 import { hasMembers, type Members } from './paths.ts';
 
-/** How following goes. */
+/** The Status of an ERROR that has none. */
+const UNKNOWN: Status = toStatus({ code: 500, reason: 'InternalError', message: 'unknown' });
+
 export type FollowPhase =
   | { readonly is: 'connecting' | 'live' }
   | { readonly is: 'waiting'; readonly delayMs: number; readonly error: unknown };
@@ -38,7 +40,6 @@ export interface ObjectState {
   readonly object: Members | undefined;
 }
 
-/** Options of an {@link ObjectFollower}. */
 interface FollowerOptions {
   /** The collection. */
   readonly url: URL;
@@ -206,7 +207,7 @@ export class ObjectFollower {
       const close = (): void => decoder.close();
       exchange.signal.addEventListener('abort', close);
       for (let event = await decoder.decode(); event; event = await decoder.decode()) {
-        if (event.type === 'ERROR') throw refusedBy(event.object);
+        if (event.type === 'ERROR') throw refusedBy(isStatus(event.object) ? event.object : UNKNOWN);
         yield event;
       }
     } finally {
@@ -240,12 +241,4 @@ function exactly(onBytes: EventsOptions['onBytes']): Codec<WireEvent> {
       return { type, object };
     },
   };
-}
-
-/** The error that a server sends in a watch. */
-function refusedBy(object: Members): WatchError {
-  const status: Status = isStatus(object)
-    ? (object as unknown as Status)
-    : toStatus({ code: 500, reason: 'InternalError', message: 'unknown' });
-  return new WatchError('REFUSED', `${status.code} ${status.reason}: ${status.message}`, { status });
 }

@@ -21,7 +21,6 @@ import { hasMembers, type Members, memberTexts } from './paths.ts';
 import { type Allowed, askAllowed } from './requests.ts';
 import { type TextFormat, TextView, toText } from './text.ts';
 
-/** What the detail needs. */
 interface DetailDeps {
   readonly access: Access;
   readonly resources: () => readonly PageResource[];
@@ -89,7 +88,6 @@ export class DetailPanel {
     this.listen();
   }
 
-  /** The object that is shown. */
   get shown(): DetailRef | undefined {
     return this.open?.ref;
   }

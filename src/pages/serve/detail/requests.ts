@@ -5,7 +5,6 @@ import { parseExactly } from '../../words.ts';
 import { hasMembers, type Members, memberTexts } from './paths.ts';
 import { type TextFormat, toText } from './text.ts';
 
-/** A write. */
 interface WriteRequest {
   readonly method: 'PUT' | 'DELETE' | 'POST';
   readonly path: string;

@@ -11,15 +11,12 @@ import { make } from '../../elements.ts';
 import { visible } from '../../words.ts';
 import { hasMembers, itemPath, keyMember, memberPath, scalarText } from './paths.ts';
 
-/** The forms of a text. */
 export type TextFormat = 'yaml' | 'json';
 
-/** A line of an object. */
 interface Line {
   readonly text: string;
   /** Where its label, including the indentation, ends; 0: the whole line is value. */
   readonly label: number;
-  /** Whether its value is marked. */
   readonly marked: boolean;
 }
 
@@ -239,7 +236,6 @@ const ALL_CHARS = 16 * 2 ** 20;
 const BLOCK_LINES = 100;
 const BLOCK_CHARS = 8_000;
 
-/** What is shown. */
 interface Shown {
   readonly format: TextFormat;
   readonly marked?: ReadonlySet<string> | undefined;

@@ -69,7 +69,6 @@ export class FrameReader {
   }
 }
 
-/** The error for an answer that is longer than allowed. */
 function tooLong(maxBytes: number): WatchError {
   return new WatchError('FRAME_TOO_LARGE', `etcd's answer is longer than maxResponseBytes (${maxBytes})`, { limit: maxBytes });
 }
@@ -294,7 +293,6 @@ const NOT_DONE: ReadonlySet<number> = new Set([
   CODE.unauthenticated,
 ]);
 
-/** A call that failed. */
 export interface Failure {
   /** A gRPC code. A connection that breaks is `unavailable`. */
   readonly code: number;

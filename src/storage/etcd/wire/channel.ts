@@ -248,7 +248,6 @@ interface ConnectionConfig {
   readonly maxResponseBytes: number;
 }
 
-/** Limits of one call. */
 interface CallOptions {
   readonly headers: OutgoingHttpHeaders;
   readonly timeoutMs: number;
@@ -261,7 +260,6 @@ const SESSION_WINDOW_BYTES = 8_388_608;
 /** Node's own limit for a session, in MB. Our own limits apply first. */
 const SESSION_MEMORY = 4_096;
 
-/** The use of a session. */
 interface Use {
   watches: number;
   /** How many of its calls are watches. */
@@ -402,7 +400,6 @@ class Connection {
     return session;
   }
 
-  /** The sessions that have watches. */
   get #watched(): ClientHttp2Session[] {
     return [...this.#open.keys()].filter((session) => !session.destroyed && this.#open.get(session)?.watches);
   }

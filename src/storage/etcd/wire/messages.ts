@@ -396,13 +396,18 @@ export function readWrite(bytes: Uint8Array): WriteResponse {
   return { header, succeeded, current };
 }
 
+/** Goes to each value of one field, and skips the others. */
+function* valuesOf(bytes: Uint8Array, field: number): Generator<ProtoReader, void> {
+  for (const reader = new ProtoReader(bytes); reader.next(); ) {
+    if (reader.field === field) yield reader;
+    else reader.skip();
+  }
+}
+
 /** The range in the answer to one operation of a transaction, if it is one. */
 function readRangeOf(bytes: Uint8Array): RangeResponse | undefined {
   let range: RangeResponse | undefined;
-  for (const reader = new ProtoReader(bytes); reader.next(); ) {
-    if (reader.field === 1) range = readRange(reader.bytes());
-    else reader.skip();
-  }
+  for (const reader of valuesOf(bytes, 1)) range = readRange(reader.bytes());
   return range;
 }
 
@@ -438,29 +443,18 @@ export function readWatch(bytes: Uint8Array): WatchResponse {
 /** The number of the lease that has been granted. */
 export function readLease(bytes: Uint8Array): bigint {
   let id = 0n;
-  for (const reader = new ProtoReader(bytes); reader.next(); ) {
-    if (reader.field === 2) id = reader.int64();
-    else reader.skip();
-  }
+  for (const reader of valuesOf(bytes, 2)) id = reader.int64();
   return id;
 }
 
 /** The faults that a member reports with its status: its alarms, such as `memberID:1 alarm:NOSPACE`, or that it has no leader. */
 export function readFaults(bytes: Uint8Array): readonly string[] {
-  const faults: string[] = [];
-  for (const reader = new ProtoReader(bytes); reader.next(); ) {
-    if (reader.field === 8) faults.push(reader.text());
-    else reader.skip();
-  }
-  return faults;
+  return Array.from(valuesOf(bytes, 8), (reader) => reader.text());
 }
 
 /** One string of a message: the version in a status, the token of an authentication. */
 export function readText(bytes: Uint8Array): string {
   let text = '';
-  for (const reader = new ProtoReader(bytes); reader.next(); ) {
-    if (reader.field === 2) text = reader.text();
-    else reader.skip();
-  }
+  for (const reader of valuesOf(bytes, 2)) text = reader.text();
   return text;
 }

@@ -231,7 +231,6 @@ export function difference(
   return undefined;
 }
 
-/** What a checker does with each step. */
 type Judge = (step: CacheStep, source: SourceHistory) => Finding | undefined;
 
 /** Goes through a history, and returns the first thing that is wrong. */
