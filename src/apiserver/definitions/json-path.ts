@@ -166,20 +166,19 @@ interface Slice {
 
 function elements({ first, last, isOne, step }: Slice): Step {
   return (values, left) =>
-    values.filter(isSome).flatMap((value) => {
+    values.flatMap((value) => {
+      if (value === null) return [];
       if (!Array.isArray(value)) throw new TypeError('not an array or slice');
       const { length } = value;
       const placeOf = (at: number): number => (at < 0 ? at + length : at);
       const from = placeOf(first);
       const to = isOne ? from + 1 : placeOf(last ?? length);
       if (from === to) return [];
-      if (from >= length || from < 0 || to > length || to < 0) throw new RangeError('array index out of bounds');
+      if (from < 0 || to > length || to < 0) throw new RangeError('array index out of bounds');
       if (from > to) throw new RangeError(`starting index ${from} is greater than ending index ${to}`);
       return spend(value.slice(from, to), left).filter((_, at) => at % step === 0);
     });
 }
-
-const isSome = (value: unknown): boolean => value !== null && value !== undefined;
 
 function spend(values: Values, left: Steps): Values {
   left.count -= values.length + 1;
