@@ -67,8 +67,6 @@ type State = 'solid' | 'absent' | 'foreground' | 'orphan' | 'kept';
 
 /** A node, or the uid of an owner, or a kind of owners, whose dependents are to be looked at. */
 type Task = Node | Followed | string;
-/** The task to look at everything that is known. */
-const ALL = '';
 
 /** The most writes at once. */
 const CONCURRENCY = 8;
@@ -114,20 +112,19 @@ export class GarbageCollector {
     this.kindsChanged();
   }
 
-  /** The catalog's kinds have changed: new ones are followed from now on, and objects that refer to them are looked at again. */
+  /** The catalog's kinds have changed: new ones are followed from now on. Once they are, objects that refer to them are looked at. */
   kindsChanged(): void {
     if (!this.running || this.stopping.signal.aborted) return;
     const served = new Map(this.deps.catalog.all.filter((info) => !isUncollected(info)).map((info) => [info.prefix, info]));
     for (const [prefix, { ending, storage }] of this.followed) {
       const info = served.get(prefix);
-      // A kind that was removed and is served again may have another cache.
-      if (info && this.contextFor(info)?.storage === storage) continue;
+      // A kind that was defined anew has another storage.
+      if (info && this.deps.contextOf(info).storage === storage) continue;
       ending.abort();
       this.followed.delete(prefix);
       for (const node of [...this.index.of(prefix)]) this.index.gone(node, node.uid);
     }
     for (const [prefix, info] of served) if (!this.followed.has(prefix)) this.begin(info);
-    this.queue.add(ALL);
   }
 
   /** Resolves when nothing is running any more. */
@@ -141,8 +138,7 @@ export class GarbageCollector {
   private begin(info: ResourceInfo): void {
     const { clock, random, onError } = this.deps;
     const { prefix } = info;
-    const { storage } = this.contextFor(info) ?? {};
-    if (storage === undefined) return;
+    const { storage } = this.deps.contextOf(info);
     const ending = new AbortController();
     const { signal } = ending;
     const follower = new Follower({
@@ -166,21 +162,10 @@ export class GarbageCollector {
     this.following.add(following);
   }
 
-  /** Undefined if what is stored cannot be served, which the server has already reported. */
-  private contextFor(info: ResourceInfo): ResourceContext | undefined {
-    try {
-      return this.deps.contextOf(info);
-    } catch {
-      return undefined;
-    }
-  }
-
   /** Takes all objects of a kind. */
   private async whole(prefix: string, items: readonly KubernetesObject[], signal: AbortSignal): Promise<void> {
     const keys = new Set<string>();
-    let at = 0;
-    for (const object of items) {
-      if (++at % STRIDE === 0) await paceOf(undefined).pause();
+    for await (const object of paced(items)) {
       signal.throwIfAborted();
       const key = keyOf(object);
       this.index.seen(prefix, key, object);
@@ -191,11 +176,9 @@ export class GarbageCollector {
 
   /** Queues the objects that refer to objects of a kind. */
   private async referring({ prefix }: Followed): Promise<void> {
-    let at = 0;
     const own = this.deps.catalog.all.filter((info) => info.prefix === prefix);
     const names = new Set(own.map(({ apiVersion, kind }) => `${apiVersion} ${kind}`));
-    for (const node of this.index.all()) {
-      if (++at % STRIDE === 0) await paceOf(undefined).pause();
+    for await (const node of paced(this.index.all())) {
       if (node.owners.some(({ apiVersion, kind }) => names.has(`${apiVersion} ${kind}`))) this.queue.add(node);
     }
   }
@@ -206,19 +189,15 @@ export class GarbageCollector {
     if (typeof task === 'string') return this.below(task);
     if ('follower' in task) return this.referring(task);
     if (!this.index.has(task)) return;
-    if (task.owners.length > 0 && !(await this.hasOwners(task))) await this.judge(task);
+    if (!(await this.hasOwners(task))) await this.judge(task);
     if (task.waits) await this.finish(task);
   }
 
   /** Queues the dependents of an owner, from a random one on, as other servers do so, too. */
   private async below(uid: string): Promise<void> {
-    const all = uid === ALL ? [...this.index.all()] : [...this.index.dependentsOf(uid)];
+    const all = [...this.index.dependentsOf(uid)];
     const from = Math.floor(this.deps.random() * all.length);
-    for (const at of all.keys()) {
-      if (at % STRIDE === STRIDE - 1) await paceOf(undefined).pause();
-      const node = all[(from + at) % all.length] as Node;
-      if (this.index.has(node)) this.queue.add(node);
-    }
+    for await (const node of paced([...all.slice(from), ...all.slice(0, from)])) this.queue.add(node);
   }
 
   private failed(error: unknown): void {
@@ -390,6 +369,15 @@ export class GarbageCollector {
   private placeOf({ key }: Node): NamespacedName {
     const at = key.indexOf('/');
     return at < 0 ? { namespace: undefined, name: key } : { namespace: key.slice(0, at), name: key.slice(at + 1) };
+  }
+}
+
+/** These, with pauses in which others are served. */
+async function* paced<T>(all: Iterable<T>): AsyncGenerator<T> {
+  let at = 0;
+  for (const each of all) {
+    if (++at % STRIDE === 0) await paceOf(undefined).pause();
+    yield each;
   }
 }
 

@@ -304,9 +304,24 @@ test('an owner that cannot be read is no reason to delete anything, and is read 
   await at.quiet();
   expect([await there(at, child), errors]).toEqual([[true], [failure]]);
   taps.clear();
+  await at.quiet();
+  expect(await there(at, child)).toEqual([true]);
   clock.advance(RETRY_MS);
   await at.quiet();
   expect([await there(at, child), errors]).toEqual([[false], [failure]]);
+});
+
+test('an object whose owners are there is not read again', async () => {
+  const { at, taps, errors } = begin();
+  const [owner, other] = [await at.create('owner'), await at.create('other')];
+  let reads = 0;
+  taps.set(`get ${AT}default/child`, () => void reads++);
+  const child = await at.create('child', [refTo(owner), refTo(other)]);
+  await at.quiet();
+  expect([reads, errors]).toEqual([0, []]);
+  await at.delete(other);
+  await at.quiet();
+  expect([reads, (await at.get(child))?.ownerReferences]).toEqual([expect.toSatisfy((count) => count > 0), [refTo(owner)]]);
 });
 
 const EITHER = EVENTS as unknown as readonly [ResourceDefinition, ResourceDefinition];

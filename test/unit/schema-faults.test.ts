@@ -5,7 +5,14 @@ import { structuralFaults } from '../../src/apiserver/validation/structural-faul
 
 const obj = (spec: object): object => ({ type: 'object', properties: { spec } });
 const t = { type: 'string' };
+const EITHER = [{ type: 'integer' }, t];
 const item = { type: 'object', properties: { a: t, b: { type: 'string', default: 'x' } }, required: ['a'] };
+
+/** What is wrong with a schema: reasons without their prefix, places and words. */
+async function told(schema: object, status: boolean = false): Promise<string[]> {
+  const found = await structuralFaults(schema as JsonSchema, { path: 'S', status });
+  return found.map(({ reason = '', field, message }) => `${reason.replace('FieldValue', '')} ${field}: ${message}`);
+}
 
 test.each<[what: string, schema: object, ...faults: string[]]>([
   ['no type', {}, 'Required S.type: Required value: must not be empty at the root'],
@@ -275,9 +282,465 @@ test.each<[what: string, schema: object, ...faults: string[]]>([
     { type: 'object', properties: { metadata: { type: 'string' } } },
     'Invalid S.properties[metadata].type: Invalid value: "string": must be object',
   ],
+  [
+    'an item without a type',
+    obj({ type: 'array', items: {} }),
+    'Required S.properties[spec].items.type: Required value: must not be empty for specified array items',
+  ],
+  [
+    'other members without a type',
+    obj({ type: 'object', additionalProperties: {} }),
+    'Required S.properties[spec].additionalProperties.type: Required value: must not be empty for specified object fields',
+  ],
+  [
+    'what is not a list of items',
+    obj({ type: 'array', items: [] }),
+    'Required S.properties[spec].items: Required value: must be specified',
+  ],
+  [
+    'a schema for each item, of which the place is not checked',
+    obj({ items: [t] }),
+    'Forbidden S.properties[spec].items: Forbidden: items must be a schema object and not an array',
+  ],
+  ['no type for what may be anything', obj({ 'x-kubernetes-preserve-unknown-fields': true })],
+  [
+    'a kind of schema',
+    obj({ type: 'string', $schema: 'x' }),
+    'Invalid S: Invalid value: "": OpenAPIV3Schema \'schema\' is not supported',
+  ],
+  [
+    'a kind of schema, with what else is wrong',
+    obj({ $schema: 'x', uniqueItems: true }),
+    'Forbidden S.properties[spec].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic',
+  ],
+  [
+    'no identifiers, definitions, dependencies and patterns',
+    obj({ type: 'object', id: '', $schema: '', definitions: {}, patternProperties: {} }),
+  ],
+  [
+    'keywords in any place: in items',
+    obj({ type: 'array', items: { type: 'string', id: 'x' } }),
+    'Forbidden S.properties[spec].items.id: Forbidden: id is not supported',
+  ],
+  [
+    'keywords in any place: in anyOf',
+    obj({ type: 'object', anyOf: [{ id: 'x' }] }),
+    'Forbidden S.properties[spec].anyOf[0].id: Forbidden: id is not supported',
+  ],
+  [
+    'keywords in any place: in members of allOf, in items of not',
+    obj({
+      type: 'object',
+      properties: { a: t },
+      allOf: [{ properties: { a: { uniqueItems: true } } }],
+      not: { items: { uniqueItems: true } },
+    }),
+    'Forbidden S.properties[spec].allOf[0].properties[a].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic',
+    'Forbidden S.properties[spec].not.items.uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic',
+  ],
+  [
+    'null, which the root cannot be',
+    { type: 'object', nullable: true },
+    'Forbidden S.nullable: Forbidden: nullable cannot be true at the root',
+  ],
+  [
+    'other members at the root',
+    { type: 'object', additionalProperties: t },
+    'Forbidden S.additionalProperties: Forbidden: must not be used at the root',
+  ],
+  [
+    'other members of an embedded object',
+    obj({
+      type: 'object',
+      'x-kubernetes-embedded-resource': true,
+      'x-kubernetes-preserve-unknown-fields': true,
+      additionalProperties: t,
+    }),
+    'Forbidden S.properties[spec].additionalProperties: Forbidden: must not be used if x-kubernetes-embedded-resource is set',
+  ],
+  [
+    'members beside any others, or beside none',
+    obj({
+      type: 'object',
+      properties: {
+        any: { type: 'object', properties: { a: t }, additionalProperties: true },
+        none: { type: 'object', properties: { a: t }, additionalProperties: false },
+        empty: { type: 'object', properties: {}, additionalProperties: false },
+      },
+    }),
+    'Forbidden S.properties[spec].properties[none].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive',
+  ],
+  [
+    'either, of what is embedded or anything',
+    obj({
+      type: 'object',
+      'x-kubernetes-int-or-string': true,
+      'x-kubernetes-preserve-unknown-fields': true,
+      'x-kubernetes-embedded-resource': true,
+    }),
+    'Invalid S.properties[spec].x-kubernetes-embedded-resource: Invalid value: true: must be false if x-kubernetes-int-or-string is true',
+    'Invalid S.properties[spec].x-kubernetes-preserve-unknown-fields: Invalid value: true: must be false if x-kubernetes-int-or-string is true',
+  ],
+  [
+    'either, as it may be written',
+    obj({
+      type: 'object',
+      properties: {
+        a: { 'x-kubernetes-int-or-string': true, anyOf: EITHER },
+        b: { 'x-kubernetes-int-or-string': true, allOf: [{ anyOf: EITHER }] },
+        c: { 'x-kubernetes-int-or-string': true, allOf: [{ anyOf: EITHER }, { pattern: 'a' }], oneOf: [{ maximum: 1 }] },
+      },
+    }),
+  ],
+  [
+    'either, as it may not be written',
+    obj({
+      type: 'object',
+      properties: {
+        a: { 'x-kubernetes-int-or-string': true, anyOf: [...EITHER, { type: 'boolean' }] },
+        b: { 'x-kubernetes-int-or-string': true, allOf: [{}, { anyOf: EITHER }] },
+        c: { 'x-kubernetes-int-or-string': true, allOf: [{ oneOf: EITHER }] },
+      },
+    }),
+    ...[
+      'a].anyOf[0]',
+      'a].anyOf[1]',
+      'a].anyOf[2]',
+      'b].allOf[1].anyOf[0]',
+      'b].allOf[1].anyOf[1]',
+      'c].allOf[0].oneOf[0]',
+      'c].allOf[0].oneOf[1]',
+    ].map((at) => `Forbidden S.properties[spec].properties[${at}.type: Forbidden: must be empty to be structural`),
+  ],
+  [
+    'an embedded object without a type',
+    obj({ 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true }),
+    'Required S.properties[spec].type: Required value: must be object if x-kubernetes-embedded-resource is true',
+  ],
+  [
+    'an embedded object in the metadata of another',
+    obj({
+      ...{ type: 'object', 'x-kubernetes-embedded-resource': true },
+      properties: {
+        metadata: { type: 'object', 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true },
+      },
+    }),
+    'Forbidden S.properties[spec].properties[metadata].x-kubernetes-embedded-resource: Forbidden: must not be used inside of resource meta',
+  ],
+  [
+    'members of an embedded object of other types',
+    obj({ type: 'object', 'x-kubernetes-embedded-resource': true, properties: { metadata: t, apiVersion: { type: 'integer' } } }),
+    'Invalid S.properties[spec].properties[apiVersion].type: Invalid value: "integer": must be string',
+    'Invalid S.properties[spec].properties[metadata].type: Invalid value: "string": must be object',
+  ],
+  [
+    'the names in the metadata',
+    { type: 'object', properties: { metadata: { type: 'object', properties: { name: t, generateName: t } } } },
+  ],
+  [
+    'a description of the metadata',
+    { type: 'object', properties: { metadata: { type: 'object', description: 'x' } } },
+    'Forbidden S.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified',
+  ],
+  [
+    'a default of other members in the metadata of an embedded object',
+    obj({
+      ...{ type: 'object', 'x-kubernetes-embedded-resource': true },
+      properties: {
+        metadata: {
+          type: 'object',
+          properties: { labels: { type: 'object', additionalProperties: { type: 'string', default: 'a' } } },
+        },
+      },
+    }),
+    'Forbidden S.properties[spec].properties[metadata].properties[labels].additionalProperties.default: Forbidden: must not be set inside additionalProperties applying to object metadata',
+  ],
+  ['a default of other members elsewhere', obj({ type: 'object', additionalProperties: { type: 'string', default: 'a' } })],
+  [
+    'what there may not be in allOf',
+    obj({
+      type: 'array',
+      items: t,
+      allOf: [
+        {
+          ...{
+            title: 'x',
+            'x-kubernetes-embedded-resource': true,
+            'x-kubernetes-list-map-keys': ['a'],
+            'x-kubernetes-list-type': 'map',
+          },
+          ...{ 'x-kubernetes-map-type': 'atomic', 'x-kubernetes-validations': [{ rule: 'true' }] },
+        },
+      ],
+    }),
+    'Forbidden S.properties[spec].allOf[0].title: Forbidden: must be empty to be structural',
+    ...[
+      'embedded-resource: Forbidden: must be false',
+      'list-map-keys: Forbidden: must be empty',
+      'list-type: Forbidden: must be undefined',
+      'map-type: Forbidden: must be undefined',
+      'validations: Forbidden: must be empty',
+    ].map((each) => `Forbidden S.properties[spec].allOf[0].x-kubernetes-${each} to be structural`),
+    'Required S.properties[spec].allOf[0].items: Required value: must have a schema if x-kubernetes-list-type is map',
+    'Required S.properties[spec].allOf[0].type: Required value: must be array if x-kubernetes-list-type is specified',
+    'Required S.properties[spec].allOf[0].type: Required value: must be object if x-kubernetes-map-type is specified',
+  ],
+  [
+    'what says nothing in allOf',
+    obj({
+      type: 'object',
+      allOf: [
+        {
+          title: '',
+          nullable: false,
+          default: null,
+          'x-kubernetes-list-map-keys': [],
+          'x-kubernetes-validations': [],
+          additionalProperties: false,
+        },
+      ],
+    }),
+  ],
+  [
+    'members of the metadata in anyOf',
+    obj({ type: 'object', properties: { metadata: t }, anyOf: [{ properties: { metadata: { minLength: 1 } } }] }),
+    'Forbidden S.properties[spec].anyOf[0].properties[metadata]: Forbidden: must not be specified in a nested context',
+  ],
+  [
+    'types at any depth below anyOf',
+    obj({
+      ...{ type: 'object', properties: { a: { type: 'array', items: t } } },
+      anyOf: [{ properties: { a: { type: 'array', items: { type: 'string' }, not: { pattern: '(' } } } }],
+    }),
+    'Forbidden S.properties[spec].anyOf[0].properties[a].items.type: Forbidden: must be empty to be structural',
+    'Forbidden S.properties[spec].anyOf[0].properties[a].type: Forbidden: must be empty to be structural',
+    'Invalid S.properties[spec].anyOf[0].properties[a].not.pattern: Invalid value: "(": must be a valid regular expression, but isn\'t: error parsing regexp: missing closing ): `(`',
+  ],
+  [
+    'limits at the root of what is declared nowhere else',
+    {
+      ...{ type: 'object', properties: { a: { type: 'array', items: { type: 'object' } }, e: { type: 'array', items: t } } },
+      allOf: [{ properties: { b: {}, a: { items: { properties: { c: {} } }, oneOf: [{ items: { properties: { d: {} } } }] } } }],
+      anyOf: [{ properties: { e: { items: { minLength: 1 } } } }],
+      not: { properties: { toString: {} }, items: {} },
+    },
+    ...[
+      ['items', 'not.items'],
+      ['properties[a].items.properties[c]', 'allOf[0].properties[a].items.properties[c]'],
+      ['properties[a].items.properties[d]', 'allOf[0].properties[a].oneOf[0].items.properties[d]'],
+      ['properties[b]', 'allOf[0].properties[b]'],
+      ['properties[toString]', 'not.properties[toString]'],
+    ].map(([at, from]) => `Required S.${at}: Required value: because it is defined in S.${from}`),
+  ],
+  [
+    'limits of members of none',
+    { type: 'object', allOf: [{ properties: { a: {} } }] },
+    'Required S.properties[a]: Required value: because it is defined in S.allOf[0].properties[a]',
+  ],
+  [
+    'a list, and a map, without a type',
+    obj({
+      type: 'object',
+      properties: { a: { 'x-kubernetes-list-type': 'atomic' }, b: { 'x-kubernetes-map-type': 'granular' } },
+    }),
+    'Required S.properties[spec].properties[a].type: Required value: must be array if x-kubernetes-list-type is specified',
+    'Required S.properties[spec].properties[a].type: Required value: must not be empty for specified object fields',
+    'Required S.properties[spec].properties[b].type: Required value: must be object if x-kubernetes-map-type is specified',
+    'Required S.properties[spec].properties[b].type: Required value: must not be empty for specified object fields',
+  ],
+  [
+    'a set of atomic objects that is none',
+    obj({ type: 'object', 'x-kubernetes-list-type': 'set', items: { type: 'object' } }),
+    'Invalid S.properties[spec].type: Invalid value: "object": must be array if x-kubernetes-list-type is specified',
+  ],
+  [
+    'keys of a set',
+    obj({ type: 'array', items: t, 'x-kubernetes-list-type': 'set', 'x-kubernetes-list-map-keys': ['a'] }),
+    'Invalid S.properties[spec].x-kubernetes-list-type: Invalid value: "set": must be map if x-kubernetes-list-map-keys is non-empty',
+  ],
+  [
+    'a map without items',
+    obj({ type: 'array', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['a'] }),
+    'Required S.properties[spec].items: Required value: must be specified',
+    'Required S.properties[spec].items: Required value: must have a schema if x-kubernetes-list-type is map',
+  ],
+  [
+    'a map by lists, of what may be null, of which a key may be null',
+    obj({
+      ...{ type: 'array', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['a', 'b'] },
+      items: {
+        ...{ type: 'object', nullable: true, required: ['a'] },
+        properties: { a: { type: 'array', items: t }, b: { type: 'string', nullable: true, default: 'b' } },
+      },
+    }),
+    'Forbidden S.properties[spec].items.nullable: Forbidden: cannot be nullable when x-kubernetes-list-type is map',
+    'Forbidden S.properties[spec].items.properties[b].nullable: Forbidden: this property is in x-kubernetes-list-map-keys, so it cannot be nullable',
+    'Invalid S.properties[spec].items.properties[a].type: Invalid value: "object": must be a scalar type if parent array\'s x-kubernetes-list-type is map',
+  ],
+  [
+    'a map by what objects inherit',
+    obj({
+      ...{ type: 'array', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['toString'] },
+      items: { type: 'object', properties: { a: t } },
+    }),
+    'Invalid S.properties[spec].x-kubernetes-list-map-keys: Invalid value: ["toString"]: entries must all be names of item properties',
+  ],
+  [
+    'a list of what may be null',
+    obj({ type: 'array', items: { type: 'string', nullable: true }, 'x-kubernetes-list-type': 'atomic' }),
+  ],
+  [
+    'defaults at any depth',
+    obj({
+      type: 'object',
+      properties: {
+        a: { type: 'array', items: { type: 'object', properties: { b: { type: 'string', default: 1 } } } },
+        c: { type: 'object', nullable: true, default: null },
+        d: { type: 'object', properties: { e: { type: 'integer' } }, default: { e: 'x' } },
+        f: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true, default: { g: 1 } },
+        h: { type: 'array', items: { type: 'object', properties: { i: t } }, default: [{ i: 'x' }] },
+      },
+    }),
+    'TypeInvalid S.properties[spec].properties[a].items.properties[b].default: Invalid value: "integer":  in body must be of type string: "integer"',
+    'TypeInvalid S.properties[spec].properties[d].default.e: Invalid value: "string": e in body must be of type integer: "string"',
+  ],
+  [
+    'an embedded object as a default',
+    obj({
+      ...{ type: 'object', 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true },
+      default: { apiVersion: 'v1', metadata: { name: 'a' } },
+    }),
+    'Required S.properties[spec].default.kind: Required value',
+  ],
 ])('%s', async (_, schema, ...faults) => {
-  const found = await structuralFaults(schema as JsonSchema, { path: 'S', status: false });
-  expect(
-    found.map(({ reason = '', field, message }) => `${reason.replace('FieldValue', '')} ${field}: ${message}`).sort(),
-  ).toEqual(faults);
+  expect((await told(schema)).sort()).toEqual(faults);
+});
+
+test('all that is wrong is told in order: the root, the structure, the keywords', async () => {
+  const spec = { type: 'object', properties: { b: {}, a: { uniqueItems: true } } };
+  const place = 'S.properties[spec].properties';
+  expect(await told({ ...obj(spec), nullable: true })).toEqual([
+    'Forbidden S.nullable: Forbidden: nullable cannot be true at the root',
+    `Required ${place}[a].type: Required value: must not be empty for specified object fields`,
+    `Required ${place}[b].type: Required value: must not be empty for specified object fields`,
+    `Forbidden ${place}[a].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic`,
+  ]);
+  const list = { type: 'array', items: t };
+  const kinds = { 'x-kubernetes-list-type': 'set', 'x-kubernetes-map-type': 'atomic' };
+  expect(await told(obj({ ...list, ...kinds, id: 'a', items: { ...t, id: 'b', nullable: true } }))).toEqual([
+    'Forbidden S.properties[spec].id: Forbidden: id is not supported',
+    'Forbidden S.properties[spec].items.id: Forbidden: id is not supported',
+    'Invalid S.properties[spec].type: Invalid value: "array": must be object if x-kubernetes-map-type is specified',
+    'Forbidden S.properties[spec].items.nullable: Forbidden: cannot be nullable when x-kubernetes-list-type is set',
+  ]);
+});
+
+const ONLY_AT_ROOT =
+  'only [Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations] fields are allowed at the root of the schema if the status subresource is enabled';
+
+test.each<[what: string, schema: object, ...faults: string[]]>([
+  [
+    'what may be there',
+    {
+      ...{ type: 'object', description: 'x', title: 'x', format: 'x', maximum: 1, exclusiveMaximum: true, minimum: 1 },
+      ...{ exclusiveMinimum: true, maxLength: 1, minLength: 1, pattern: 'x', maxItems: 1, minItems: 1, multipleOf: 1 },
+      ...{ required: ['spec'], items: t, properties: { spec: t }, externalDocs: { url: 'x' }, example: 1 },
+      ...{ 'x-kubernetes-preserve-unknown-fields': true, 'x-kubernetes-validations': [{ rule: 'true' }] },
+    },
+  ],
+  ['what says nothing', { type: 'object', nullable: false, $schema: '', enum: [], definitions: {} }],
+  [
+    'what may not',
+    { type: 'object', maxProperties: 1 },
+    `Invalid S: Invalid value: {"maxProperties":1,"type":"object"}: ${ONLY_AT_ROOT}`,
+  ],
+  [
+    'lists that say something',
+    { type: 'object', allOf: [{}], not: {} },
+    `Invalid S: Invalid value: {"allOf":[{}],"not":{},"type":"object"}: ${ONLY_AT_ROOT}`,
+  ],
+  [
+    'another type, which is told first',
+    { type: 'string', enum: ['a'] },
+    'Invalid S.type: Invalid value: "string": only "object" is allowed as the type at the root of the schema if the status subresource is enabled',
+    'Invalid S.type: Invalid value: "string": must be object at the root',
+  ],
+  ['no type', {}, 'Required S.type: Required value: must not be empty at the root'],
+])('at the root of a kind with status: %s', async (_, schema, ...faults) => {
+  expect(await told(schema, true)).toEqual(faults);
+});
+
+const CHILD = { type: 'object', properties: { a: t, 'b.c': t, "d'e": t, m: { type: 'object', additionalProperties: obj(t) } } };
+const message = 'm';
+
+test.each<[what: string, rule: unknown, ...faults: string[]]>([
+  ['one line', { rule: 'true', message }],
+  ['no rule', { rule: ' \n', message: ' ' }, 'Required .rule: Required value: rule is not specified'],
+  ['what is no rule', 5, 'Required .rule: Required value: rule is not specified'],
+  ['an empty message', { rule: 'true', message: ' ' }, 'Invalid .message: Invalid value: " ": must be non-empty if specified'],
+  ['no message', { rule: 'true', message: '' }],
+  [
+    'a message of two lines',
+    { rule: 'true', message: 'a\nb' },
+    'Invalid .message: Invalid value: "a\\nb": must not contain line breaks',
+  ],
+  [
+    'a message with a return',
+    { rule: 'true', message: 'a\rb' },
+    'Invalid .message: Invalid value: "a\\rb": must not contain line breaks',
+  ],
+  ['a line that ends', { rule: 'true\n', message: 'a\n' }],
+  ['a rule of two lines', { rule: 'true\n|| false', message }],
+  [
+    'a rule of two lines without a message',
+    { rule: 'true\n|| false' },
+    'Required .message: Required value: message must be specified if rule contains line breaks',
+  ],
+  [
+    'a rule with a return without a message',
+    { rule: 'true\r|| false' },
+    'Required .message: Required value: message must be specified if rule contains line breaks',
+  ],
+  [
+    'an empty expression',
+    { rule: 'true', message, messageExpression: ' ' },
+    'Required .messageExpression: Required value: messageExpression must be non-empty if specified',
+  ],
+  ['an expression', { rule: 'true', messageExpression: '"a"' }],
+  [
+    'an unknown reason',
+    { rule: 'true', message, reason: 'Other' },
+    'NotSupported .reason: Unsupported value: "Other": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"',
+  ],
+  ...['Duplicate', 'Forbidden', 'Invalid', 'Required'].map((reason): [string, unknown] => [
+    reason,
+    { rule: 'true', message, reason: `FieldValue${reason}` },
+  ]),
+  ...['', '.a', "['b.c']", "['d\\'e']", '.m.x.spec', ".m['x'].spec"].map((fieldPath): [string, unknown] => [
+    `the path ${fieldPath}`,
+    { rule: 'true', message, fieldPath },
+  ]),
+  ...['a', '.', '.x', '.a.x', '.b.c', '.toString', "['a'", '.a[0]', '.m.x.y', "x['a']"].map(
+    (fieldPath): [string, unknown, string] => [
+      `the path ${fieldPath}`,
+      { rule: 'true', message, fieldPath },
+      `Invalid .fieldPath: Invalid value: ${JSON.stringify(fieldPath)}: must be a valid path`,
+    ],
+  ),
+  [
+    'an empty path',
+    { rule: 'true', message, fieldPath: ' ' },
+    'Invalid .fieldPath: Invalid value: " ": must be non-empty if specified',
+    'Invalid .fieldPath: Invalid value: " ": must be a valid path',
+  ],
+  ...['\n', '\r'].map((end): [string, unknown, string, string] => [
+    `a path with ${JSON.stringify(end)}`,
+    { rule: 'true', message, fieldPath: `.a${end}` },
+    `Invalid .fieldPath: Invalid value: ${JSON.stringify(`.a${end}`)}: must not contain line breaks`,
+    `Invalid .fieldPath: Invalid value: ${JSON.stringify(`.a${end}`)}: must be a valid path`,
+  ]),
+])('what a rule says of itself: %s', async (_, rule, ...faults) => {
+  const place = 'S.properties[spec].x-kubernetes-validations[0]';
+  const found = await told(obj({ ...CHILD, 'x-kubernetes-validations': [rule] }));
+  expect(found.map((each) => each.replace(place, ''))).toEqual(faults);
 });

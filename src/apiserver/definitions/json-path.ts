@@ -21,43 +21,41 @@ interface Steps {
 
 const MAX_STEPS = 100_000;
 const MAX_CHARS = 4_096;
-const MAX_DEPTH = 8;
 
 /** Parses a path, as it is written between braces. @throws {SyntaxError} */
 export function toJsonPath(text: string): JsonPath {
   if (text.length > MAX_CHARS) throw new SyntaxError(`a path has at most ${MAX_CHARS} characters`);
-  const walk = new JsonPathReader(text, 0).all();
+  const walk = new JsonPathReader(text).all();
   return (object) => walk([object], { count: MAX_STEPS });
 }
 
-/** Ends a name. */
-const TERMINATORS = ' \t\r\n.,[]$@{}';
+/** A name, which may be empty. A backslash keeps a character from ending it. */
+const NAME = /(?:\\.|[^ \t\r\n.,[\]$@{}])*/sy;
+const QUOTED = /"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'/sy;
+const NUMBER = /[-+]?[0-9.]*/y;
+const BRACKETS = /\[([^\]]*)\]/y;
+/** Up to the first parenthesis that is not in quotes. */
+const FILTER = /\[\?\(((?:[^"')]|"(?:[^"]|(?<=\\)")*(?<!\\)"|'(?:[^']|(?<=\\)')*(?<!\\)')*)\)\]/y;
+const COMPARISON = /^([^!<>=]+)([!<>=]+)(.+)$/;
 /** The key of a member in brackets, in quotes. */
 const DICT_KEY = /^'([^']*)'$|^"([^"]*)"$/;
-const SLICE = /^(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?$/;
-const COMPARISON = /^([^!<>=]+)([!<>=]+)(.+)$/;
+/** One element, or some: first, last, step. */
+const SLICE = /^(-?[0-9]+)$|^(-?[0-9]+)?:(-?[0-9]+)?(?::(-?[0-9]+)?)?$/;
 
 /** Reads the text from left to right. Upstream: `parser.go`. */
 class JsonPathReader {
   private readonly text: string;
-  private readonly depth: number;
   private at: number = 0;
 
-  constructor(text: string, depth: number) {
-    if (depth > MAX_DEPTH) throw new SyntaxError('filters within filters');
+  constructor(text: string) {
     this.text = text;
-    this.depth = depth;
   }
 
   all(): Step {
     const steps: Step[] = [];
-    let wasRecursive = false;
     while (this.at < this.text.length) {
-      const isRecursive = this.text.startsWith('..', this.at);
-      if (isRecursive && wasRecursive) throw new SyntaxError('invalid multiple recursive descent');
       const step = this.step();
       if (step) steps.push(step);
-      wasRecursive = isRecursive && this.text[this.at] === '.';
     }
     return (values, left) => steps.reduce((found, step) => step(found, left), values);
   }
@@ -78,12 +76,21 @@ class JsonPathReader {
     }
     if (char === '"' || char === "'") return constant(this.quoted());
     if (/[-+0-9]/.test(char)) return constant(this.number());
-    if (/[\p{L}_]/u.test(char)) return constant(this.word());
-    throw new SyntaxError(`unrecognized character in action: ${JSON.stringify(char)}`);
+    return constant(this.word());
+  }
+
+  /** What matches from here on: all of it, and its parts. */
+  private take(pattern: RegExp, otherwise: string): readonly (string | undefined)[] {
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.text);
+    if (found === null) throw new SyntaxError(otherwise);
+    this.at = pattern.lastIndex;
+    return found;
   }
 
   private recursive(): Step {
     this.at += 2;
+    if (this.text.startsWith('..', this.at)) throw new SyntaxError('invalid multiple recursive descent');
     const name = /[\p{L}\p{N}_]/u.test(this.text[this.at] ?? '') ? this.field() : undefined;
     return (values, left) => {
       const found = descend(values, left);
@@ -92,75 +99,44 @@ class JsonPathReader {
   }
 
   private field(): Step {
-    let name = '';
-    for (; this.at < this.text.length && !TERMINATORS.includes(this.text[this.at] as string); this.at++) {
-      if (this.text[this.at] === '\\') this.at++;
-      name += this.text[this.at] ?? '';
-    }
-    return name === '*' ? contents : member(name);
+    const [name] = this.take(NAME, '') as [string];
+    return name === '*' ? contents : member(unescaped(name));
   }
 
   private brackets(): Step {
-    const end = this.text.indexOf(']', this.at);
-    if (end < 0) throw new SyntaxError('unterminated array');
-    const inner = this.text.slice(this.at + 1, end);
-    this.at = end + 1;
+    const [, inner] = this.take(BRACKETS, 'unterminated array') as [string, string];
     const parts = inner.split(',').map((each) => toBracket(each.trim()));
-    const [only] = parts;
-    return parts.length === 1 && only ? only : (values, left) => parts.flatMap((part) => part(values, left));
+    return (values, left) => parts.flatMap((part) => part(values, left));
   }
 
   private filter(): Step {
-    const start = this.at + 3;
-    let quote = '';
-    let end = start;
-    for (; end < this.text.length; end++) {
-      const char = this.text[end] as string;
-      if (quote === '' && char === ')') break;
-      if (quote === '' && (char === '"' || char === "'")) quote = char;
-      else if (char === quote && this.text[end - 1] !== '\\') quote = '';
-    }
-    if (end >= this.text.length) throw new SyntaxError('unterminated filter');
-    if (this.text[end + 1] !== ']') throw new SyntaxError('a filter ends with a parenthesis and a bracket');
-    this.at = end + 2;
-    const inner = this.text.slice(start, end);
-    const [, left, operator, right] = COMPARISON.exec(inner) ?? [];
-    if (left === undefined || operator === undefined || right === undefined) return having(this.inner(inner));
-    return comparing(this.inner(left), operator, this.inner(right));
-  }
-
-  private inner(text: string): Step {
-    return new JsonPathReader(text, this.depth + 1).all();
+    const [, inner] = this.take(FILTER, 'a filter ends with a parenthesis and a bracket') as [string, string];
+    const compared = COMPARISON.exec(inner);
+    if (compared === null) return having(new JsonPathReader(inner).all());
+    const [, left, operator, right] = compared as unknown as [string, string, string, string];
+    return comparing(new JsonPathReader(left).all(), operator, new JsonPathReader(right).all());
   }
 
   private quoted(): string {
-    const quote = this.text[this.at];
-    let value = '';
-    for (this.at++; this.text[this.at] !== quote; this.at++) {
-      if (this.at >= this.text.length) throw new SyntaxError('unterminated quoted string');
-      if (this.text[this.at] === '\\') this.at++;
-      value += this.text[this.at] ?? '';
-    }
-    this.at++;
-    return value;
+    const [, double, single] = this.take(QUOTED, 'unterminated quoted string');
+    return unescaped((double ?? single) as string);
   }
 
   private number(): number {
-    const [digits = ''] = /^[-+]?[0-9.]*/.exec(this.text.slice(this.at)) ?? [];
-    this.at += digits.length;
+    const [digits] = this.take(NUMBER, '') as [string];
     const value = Number(digits);
-    if (digits === '' || Number.isNaN(value)) throw new SyntaxError(`cannot parse number ${digits}`);
+    if (Number.isNaN(value)) throw new SyntaxError(`cannot parse number ${digits}`);
     return value;
   }
 
   private word(): boolean {
-    const from = this.at;
-    while (this.at < this.text.length && !TERMINATORS.includes(this.text[this.at] as string)) this.at++;
-    const word = this.text.slice(from, this.at);
+    const [word] = this.take(NAME, '') as [string];
     if (word !== 'true' && word !== 'false') throw new SyntaxError(`unrecognized identifier ${word}`);
     return word === 'true';
   }
 }
+
+const unescaped = (text: string): string => text.replace(/\\(.?)/gs, '$1');
 
 const constant =
   (value: string | number | boolean): Step =>
@@ -172,14 +148,12 @@ function toBracket(text: string): Step {
   const [, single, double] = DICT_KEY.exec(text) ?? [];
   const key = single ?? double;
   if (key !== undefined) return member(key.replaceAll('\\', ''));
-  const [whole, from = '', to, by] = SLICE.exec(text === '*' ? ':' : text) ?? [];
-  if (whole === undefined) throw new SyntaxError(`invalid array index ${text}`);
-  const numberIn = (part: string | undefined): number | undefined =>
-    part === undefined || part === '' ? undefined : Number(part);
-  const [first, last, step] = [numberIn(from), numberIn(to?.slice(1)), numberIn(by?.slice(1)) ?? 1];
-  if (first === undefined && to === undefined) throw new SyntaxError(`invalid array index ${text}`);
-  if (step <= 0) throw new SyntaxError('step must be > 0');
-  return elements({ first: first ?? 0, last, isOne: to === undefined, step });
+  const slice = SLICE.exec(text === '*' ? ':' : text);
+  if (slice === null) throw new SyntaxError(`invalid array index ${text}`);
+  const [, only, first = only ?? '0', last, step = '1'] = slice;
+  if (Number(step) <= 0) throw new SyntaxError('step must be > 0');
+  const isOne = only !== undefined;
+  return elements({ first: Number(first), last: last === undefined ? undefined : Number(last), isOne, step: Number(step) });
 }
 
 interface Slice {
@@ -192,20 +166,19 @@ interface Slice {
 
 function elements({ first, last, isOne, step }: Slice): Step {
   return (values, left) =>
-    values.filter(isSome).flatMap((value) => {
+    values.flatMap((value) => {
+      if (value === null) return [];
       if (!Array.isArray(value)) throw new TypeError('not an array or slice');
       const { length } = value;
-      const from = first < 0 ? first + length : first;
-      const end = last ?? (isOne ? first + 1 : length);
-      const to = end < 0 || (isOne && end === 0) ? end + length : end;
+      const placeOf = (at: number): number => (at < 0 ? at + length : at);
+      const from = placeOf(first);
+      const to = isOne ? from + 1 : placeOf(last ?? length);
       if (from === to) return [];
-      if (from >= length || from < 0 || to > length || to < 0) throw new RangeError('array index out of bounds');
+      if (from < 0 || to > length || to < 0) throw new RangeError('array index out of bounds');
       if (from > to) throw new RangeError(`starting index ${from} is greater than ending index ${to}`);
       return spend(value.slice(from, to), left).filter((_, at) => at % step === 0);
     });
 }
-
-const isSome = (value: unknown): boolean => value !== null && value !== undefined;
 
 function spend(values: Values, left: Steps): Values {
   left.count -= values.length + 1;

@@ -28,16 +28,16 @@ interface FaultTerms {
 
 /** What is wrong with a schema; an empty list if it can be served. */
 export async function structuralFaults(schema: JsonSchema, { path, status = false }: FaultTerms): Promise<FieldCause[]> {
-  const { unreadable, patterns, hasDefault, hasRule } = await inPieces(surveying(schema));
+  const { patterns, hasDefault, hasRule } = await inPieces(surveying(schema));
   const faults = await withPatterns(() => inPieces(patternFaults(patterns))).catch((error: unknown) => (error as Error).message);
   if (typeof faults === 'string') return [invalidCause(path, '', faults)];
   const work = function* (): Work<FieldCause[]> {
     const found = status ? statusCauses(schema, path) : [];
     if (schema.nullable === true) found.push(forbiddenCause(`${path}.nullable`, 'nullable cannot be true at the root'));
     const structure = new Structure(faults);
-    const keywords = new Keywords(unreadable === undefined ? structure : undefined);
+    const keywords = new Keywords(structure);
     yield* keywords.look(schema, path, { level: 'root' });
-    if (unreadable === undefined) {
+    if (keywords.isReadable) {
       yield* structure.complete(schema, schema, { at: path, path });
       found.push(...structure.found.sort((one, other) => (textOf(one) < textOf(other) ? -1 : 1)));
       if (structure.found.length === 0 && hasDefault) {
@@ -45,7 +45,8 @@ export async function structuralFaults(schema: JsonSchema, { path, status = fals
       }
     }
     found.push(...keywords.found);
-    if (found.length === 0 && unreadable !== undefined) found.push(invalidCause(path, '', unreadable));
+    if (found.length === 0 && !keywords.isReadable)
+      found.push(invalidCause(path, '', "OpenAPIV3Schema 'schema' is not supported"));
     return found;
   };
   const found = await inPieces(work());
@@ -55,21 +56,18 @@ export async function structuralFaults(schema: JsonSchema, { path, status = fals
 
 /** The content of a schema, at any depth. */
 interface Survey {
-  /** Why it cannot be made structural. */
-  unreadable: string | undefined;
   readonly patterns: Set<string>;
   hasDefault: boolean;
   hasRule: boolean;
 }
 
 function* surveying(schema: JsonSchema): Work<Survey> {
-  const seen: Survey = { unreadable: undefined, patterns: new Set(), hasDefault: false, hasRule: false };
+  const seen: Survey = { patterns: new Set(), hasDefault: false, hasRule: false };
   const open = [schema];
   for (let steps = 1; ; steps++) {
     const each = open.pop();
     if (each === undefined) return seen;
     if (steps % STRIDE === 0) yield;
-    seen.unreadable ??= unreadable(each);
     if (text(each.pattern) !== '') seen.patterns.add(text(each.pattern));
     seen.hasDefault ||= each.default !== undefined;
     seen.hasRule ||= each['x-kubernetes-validations'] !== undefined;
@@ -109,19 +107,6 @@ function* nested(schema: JsonSchema): Iterable<readonly [suffix: string, schema:
 
 const size = (value: unknown): number => (isRecord(value) ? Object.keys(value).length : Array.isArray(value) ? value.length : 0);
 
-const UNREADABLE = ['id', '$schema', '$ref', 'patternProperties', 'dependencies', 'additionalItems', 'definitions'] as const;
-
-/** Why a schema cannot be made structural, regardless of what is below it. */
-function unreadable(schema: JsonSchema): string | undefined {
-  for (const keyword of UNREADABLE) {
-    const value = schema[keyword];
-    if (value === undefined || (isRecord(value) ? size(value) === 0 : value === '')) continue;
-    return `OpenAPIV3Schema '${keyword === '$schema' ? 'schema' : keyword}' is not supported`;
-  }
-  if (schema[OPEN] === false) return `internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined`;
-  return Array.isArray(schema.items) ? "OpenAPIV3Schema 'items' must be a schema, but is an array" : undefined;
-}
-
 /** Keywords that a schema may have at its root if `status` is a subresource. */
 const AT_ROOT = [
   ...['Description', 'Type', 'Format', 'Title', 'Maximum', 'ExclusiveMaximum', 'Minimum', 'ExclusiveMinimum', 'MaxLength'],
@@ -130,19 +115,17 @@ const AT_ROOT = [
 ] as const;
 
 function statusCauses(schema: JsonSchema, path: string): FieldCause[] {
-  const found: FieldCause[] = [];
-  if (schema.type !== undefined && schema.type !== 'object') {
+  const type = text(schema.type);
+  if (type !== '' && type !== 'object') {
     const why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled';
-    found.push(invalidCause(`${path}.type`, schema.type, why));
+    return [invalidCause(`${path}.type`, type, why)];
   }
   const names = AT_ROOT.map((name) => name.replace(/^X/, 'xKubernetes').toLowerCase());
   const isEmpty = (value: unknown): boolean => !value || (typeof value === 'object' && size(value) === 0);
-  const other = Object.keys(schema).find(
-    (name) => !isEmpty(schema[name]) && !names.includes(name.replaceAll('-', '').toLowerCase()),
-  );
-  if (other === undefined) return found;
+  const isOther = (name: string): boolean => !isEmpty(schema[name]) && !names.includes(name.replaceAll('-', '').toLowerCase());
+  if (!Object.keys(schema).some(isOther)) return [];
   const why = `only [${AT_ROOT.join(' ')}] fields are allowed at the root of the schema if the status subresource is enabled`;
-  return [...found, invalidCause(path, schema, why)];
+  return [invalidCause(path, schema, why)];
 }
 
 type Level = 'root' | 'item' | 'field';
@@ -330,9 +313,11 @@ const UNSUPPORTED = ['additionalItems', 'patternProperties', 'definitions', 'dep
 /** Checks single keywords. Also passes all places, except those below allOf and the like, to `structure`. */
 class Keywords {
   readonly found: FieldCause[] = [];
-  readonly #structure: Structure | undefined;
+  /** Whether the schema can be made structural. */
+  isReadable: boolean = true;
+  readonly #structure: Structure;
 
-  constructor(structure: Structure | undefined) {
+  constructor(structure: Structure) {
     this.#structure = structure;
   }
 
@@ -374,7 +359,7 @@ class Keywords {
   }
 
   #before(schema: JsonSchema, path: string, place: Place): void {
-    if (place.level !== undefined) this.#structure?.place(schema, path, place.level);
+    if (place.level !== undefined) this.#structure.place(schema, path, place.level);
     this.#standard(schema, path, place);
     const { additionalProperties: others } = schema;
     if (others === undefined || others === true || size(schema.properties) === 0) return;
@@ -391,19 +376,26 @@ class Keywords {
     this.found.push(forbiddenCause(field, why));
   }
 
+  #refuse(field: string, why: string): void {
+    this.isReadable = false;
+    this.#forbid(field, why);
+  }
+
   #standard(schema: JsonSchema, path: string, { noDefault, inMeta }: Place): void {
     const type = text(schema.type);
     if (type !== '' && !TYPES.includes(type)) this.found.push(unsupportedCause(`${path}.type`, type, TYPES));
     if (schema.default !== undefined && noDefault !== undefined) this.#forbid(`${path}.default`, `must not be set ${noDefault}`);
-    if (text(schema.id) !== '') this.#forbid(`${path}.id`, 'id is not supported');
+    // It is told only if nothing else is wrong.
+    if (text(schema.$schema) !== '') this.isReadable = false;
+    if (text(schema.id) !== '') this.#refuse(`${path}.id`, 'id is not supported');
     for (const keyword of UNSUPPORTED) {
       const value = schema[keyword];
       const isSet = keyword.endsWith('rties') || keyword === 'definitions' ? size(value) > 0 : value !== undefined;
-      if (isSet) this.#forbid(`${path}.${keyword}`, `${keyword} is not supported`);
+      if (isSet) this.#refuse(`${path}.${keyword}`, `${keyword} is not supported`);
     }
     if (type === 'null') this.#forbid(`${path}.type`, 'type cannot be set to null, use nullable as an alternative');
     if (size(schema.items) > 0 && Array.isArray(schema.items)) {
-      this.#forbid(`${path}.items`, 'items must be a schema object and not an array');
+      this.#refuse(`${path}.items`, 'items must be a schema object and not an array');
     }
     if (inMeta && schema['x-kubernetes-embedded-resource'] === true) {
       this.#forbid(`${path}.x-kubernetes-embedded-resource`, 'must not be used inside of resource meta');
@@ -423,7 +415,10 @@ class Keywords {
 
   #lists(schema: JsonSchema, path: string): void {
     const [mapType, listType] = [schema['x-kubernetes-map-type'], schema['x-kubernetes-list-type']];
-    if (schema[OPEN] === false) this.found.push(invalidCause(`${path}.${OPEN}`, false, 'must be true or undefined'));
+    if (schema[OPEN] === false) {
+      this.isReadable = false;
+      this.found.push(invalidCause(`${path}.${OPEN}`, false, 'must be true or undefined'));
+    }
     this.#typed(schema, path, { keyword: 'x-kubernetes-map-type', type: 'object' });
     if (mapType !== undefined && mapType !== 'atomic' && mapType !== 'granular') {
       this.found.push(unsupportedCause(`${path}.x-kubernetes-map-type`, mapType, ['atomic', 'granular']));
@@ -514,9 +509,8 @@ class Keywords {
       if (given === '') this.found.push(requiredCause(`${where}.rule`, 'rule is not specified'));
       else if (said !== '' && said.trim() === '')
         this.found.push(invalidCause(`${where}.message`, said, 'must be non-empty if specified'));
-      else if (said.trim().includes('\n'))
-        this.found.push(invalidCause(`${where}.message`, said, 'must not contain line breaks'));
-      else if (given.includes('\n') && said.trim() === '') {
+      else if (hasBreak(said.trim())) this.found.push(invalidCause(`${where}.message`, said, 'must not contain line breaks'));
+      else if (hasBreak(given) && said.trim() === '') {
         this.found.push(requiredCause(`${where}.message`, 'message must be specified if rule contains line breaks'));
       }
       if (text(messageExpression) !== '' && text(messageExpression).trim() === '') {
@@ -527,11 +521,13 @@ class Keywords {
       const field = text(fieldPath);
       if (field === '') continue;
       if (field.trim() === '') this.found.push(invalidCause(`${where}.fieldPath`, field, 'must be non-empty if specified'));
-      if (field.includes('\n')) this.found.push(invalidCause(`${where}.fieldPath`, field, 'must not contain line breaks'));
+      if (hasBreak(field)) this.found.push(invalidCause(`${where}.fieldPath`, field, 'must not contain line breaks'));
       if (!isFieldPath(schema, field)) this.found.push(invalidCause(`${where}.fieldPath`, field, 'must be a valid path'));
     }
   }
 }
+
+const hasBreak = (text: string): boolean => /[\n\r]/.test(text);
 
 const STEP = /\.([^.[\]]+)|\['((?:[^'\\]|\\.)*)'\]/y;
 
