@@ -310,8 +310,19 @@ describe('serve --resource', () => {
     expect(await found(pod)).toBe(pods);
     const node = { ...pod, plural: 'nodes', kind: 'Node' };
     for (const namespaced of [true, false]) expect((await found({ ...node, namespaced }))?.namespaced).toBe(false);
-    for (const other of [{ group: 'example.com' }, { version: 'v2' }, { plural: 'pod' }, { kind: 'Pea' }])
+    for (const other of [{ group: 'example.com' }, { version: 'v2' }, { plural: 'peas', kind: 'Pea' }])
       expect(await found({ ...pod, ...other })).toEqual({ ...pod, ...other });
+  });
+
+  it.each([
+    [{ plural: 'pod' }, '--resource: expected pods/v1=Pod, which Kubernetes has, got "pod/v1=Pod"'],
+    [{ kind: 'Pea' }, '--resource: expected pods/v1=Pod, which Kubernetes has, got "pods/v1=Pea"'],
+    [
+      { group: 'apps', plural: 'deployments', kind: 'Deploymint' },
+      '--resource: expected deployments.apps/v1=Deployment, which Kubernetes has, got "deployments.apps/v1=Deploymint"',
+    ],
+  ])('refuses what is nearly one of them: %j', async (other, message) => {
+    await expect(found({ ...pod, ...other })).rejects.toThrow(message);
   });
 
   it('refuses the wrong scope', async () => {

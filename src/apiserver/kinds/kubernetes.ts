@@ -53,11 +53,19 @@ export async function kubernetesKinds<const Names extends readonly string[]>(
   return found as { -readonly [At in keyof Names]: ResourceDefinition };
 }
 
-/** The definition of a kind with these names, if it is one of them. */
+/**
+ * The definition of a kind with these names, if it is one of them.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for a kind of which only the plural or only the kind is wrong.
+ */
 export async function kubernetesKind(named: ResourceDefinition): Promise<ResourceDefinition | undefined> {
   if (!isKubernetesGroup(named.group)) return undefined;
-  const name = nameOf(named);
-  return (await load()).find((each) => nameOf(each) === name && each.kind === named.kind);
+  const { group, version, plural, kind } = named;
+  const like = (await load()).find(
+    (each) => each.group === group && each.version === version && (each.plural === plural || each.kind === kind),
+  );
+  if (like === undefined || (like.plural === plural && like.kind === kind)) return like;
+  throw invalid('resource', `${nameOf(named)}=${kind}`, `${nameOf(like)}=${like.kind}, which Kubernetes has`);
 }
 
 function readTable(text: string): readonly ResourceDefinition[] {

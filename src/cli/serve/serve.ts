@@ -16,6 +16,7 @@ import type { LivePage } from '../../pages/document.ts';
 import { objectsPage } from '../../pages/serve/page.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { systemClock } from '../../watch/clock.ts';
+import { isWatchError } from '../../watch/errors.ts';
 import { processMetrics } from '../../watch/process-metrics.ts';
 import { METRICS_TYPE } from '../../watch/telemetry.ts';
 import { aborted, announce, type Output } from '../output.ts';
@@ -84,7 +85,9 @@ export function withBuiltIn(named: ServeCommand['resources']): readonly Resource
 export async function withFields(resources: readonly ResourceDefinition[]): Promise<readonly ResourceDefinition[]> {
   return await Promise.all(
     resources.map(async (named) => {
-      const own = await kubernetesKind(named);
+      const own = await kubernetesKind(named).catch((error: unknown) => {
+        throw isWatchError(error) ? new UsageError(`--${error.message}`, 'serve') : error;
+      });
       if (own?.namespaced && named.namespaced === false) {
         throw new UsageError(`--resource: ${nameOf(own)} is not a cluster-scoped kind: leave out :cluster`, 'serve');
       }
