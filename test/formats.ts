@@ -3,7 +3,7 @@
 export const FORMATS: Readonly<Record<string, readonly [accepted: string, refused: string]>> = {
   bsonobjectid: ['507f1f77bcf86cd799439011', ''],
   uri: [
-    'http://a]b/|x://a:b:/|http://a>b/|http://a?b c|http://\u00e9/|http://h%c3%a9/|http://example.com/a?b#c|mailto:a@b.c|/a/b%20c|//host/x|///a|http://[::1]:80/|http://u:p@h:8/|*|a:b|urn:x|http://h:/|http://[fe80::1%25en0]/|//[::1|file:///x|a+b-c.d:x|/:a|//u@/',
+    'http://a]b/|x://a:b:/|http://a>b/|http://a?b c|http://\u00e9/|http://h%c3%a9/|http://example.com/a?b#c|mailto:a@b.c|/a/b%20c|//host/x|///a|http://[::1]:80/|http://u:p@h:8/|*|a:b|urn:x|http://h:/|http://[fe80::1%25en0]/|http://[fe80::1%25\u2028en0]/|//[::1|file:///x|a+b-c.d:x|/:a|//u@/',
     'http://h/%zz|//h%zz|http://[::1%20x]/|http://a:b:/|http://u%:p@h/|http://[1.2.3.4]/|http://a b@c/|http://a:80:/|http://a b/|?|#|http://h%41/|http://a:b:c/|:a|1:a|http://[::1]x/|a/b:c|%41:|http://%/',
   ],
   email: [

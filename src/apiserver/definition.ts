@@ -106,6 +106,14 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 /** The types of columns: the one list of them. */
 export const COLUMN_TYPES = ['string', 'integer', 'number', 'boolean', 'date'] as const;
 
+/** What a cell may depend on besides its object. The server always passes it. */
+export interface CellContext {
+  /** The time of day, in milliseconds since 1970. */
+  readonly now: number;
+  /** The list of which the cell is a part; empty for one object, and for an event. */
+  readonly list: readonly KubernetesObject[];
+}
+
 /** A column of a table. Upstream: `CustomResourceColumnDefinition`. */
 export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
   readonly name: string;
@@ -114,7 +122,7 @@ export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
    * What the cell shows. A column of type `date` shows the time since this date. If it throws an error, the cell is empty, and
    * `onError` is called with the error, once for each column.
    */
-  readonly value: Of<T, [], string | number | bigint | boolean | Date | null | undefined>;
+  readonly value: Of<T, [about?: CellContext], string | number | bigint | boolean | Date | null | undefined>;
   readonly description?: string | undefined;
   /** A hint for clients, such as `date-time`. Default empty. */
   readonly format?: string | undefined;

@@ -38,6 +38,10 @@ export interface Subresource {
   readonly kind?: SeenKind;
   /** The member of the objects that can be written only here. */
   readonly owns?: string;
+  /** Whether only a part of what is sent is written, of which the sender becomes the manager. */
+  readonly isPart?: boolean;
+  /** A POST deletes the object, with these options. Absent: it changes the object. */
+  deletion?(sent: Json): unknown;
   /** An object as it is read here. `forWrite`: a patch will change it, and may fill in what is missing. */
   view<T extends KubernetesObject>(object: T, forWrite?: boolean): KubernetesObject;
   /** What is wrong with the form of a sent object. */
@@ -58,7 +62,7 @@ export interface Rows {
   readonly apart: readonly string[];
 }
 
-const PART_VERBS: readonly Verb[] = VERBS.filter((verb) => verb === 'get' || verb === 'patch' || verb === 'update');
+export const PART_VERBS: readonly Verb[] = VERBS.filter((verb) => verb === 'get' || verb === 'patch' || verb === 'update');
 
 const STATUS: Subresource = {
   name: 'status',
@@ -87,7 +91,8 @@ export function toRows({
   shape,
 }: Pick<ResourceDefinition, 'group' | 'plural' | 'status' | 'scale' | 'shape'>): Rows {
   const isNamespaces = group === '' && plural === 'namespaces';
-  const own = [...(status ? [STATUS] : []), ...(scale ? [toScale(scale, shape !== undefined)] : [])];
+  const more = (shape as { readonly subresources?: readonly Subresource[] } | undefined)?.subresources ?? [];
+  const own = [...(status ? [STATUS] : []), ...(scale ? [toScale(scale, shape !== undefined)] : []), ...more];
   const subresources = isNamespaces ? OF_NAMESPACES : own;
   const apart = subresources.flatMap(({ owns }) => (owns === undefined ? [] : [owns]));
   const merge: Subresource['merge'] = (sent, old) => (apart.length === 0 ? sent : withMembers(sent, old, apart));
@@ -245,6 +250,9 @@ function valueAt(object: object, steps: Steps | undefined): unknown {
   }
   return value ?? undefined;
 }
+
+/** Whether a row is only for a POST: the object has no manager more then, and its generation stays. */
+export const isAction = ({ kind, verbs }: Subresource): boolean => kind !== undefined && !verbs.includes('patch');
 
 /** A copy with another value at a path. */
 function withValue<T extends Json>(object: T, [step = '', ...rest]: Steps, value: unknown): T {

@@ -2,7 +2,7 @@
  * Objects as rows. A Kubernetes server makes tables itself, with columns that fit the kind, if it is asked for one; other servers
  * ignore the request, and send objects. From these, rows with the name and the age are made here.
  */
-import { humanDuration } from '../apiserver/http/table.ts';
+import { humanDuration } from '../apiserver/http/duration.ts';
 import type { FetchLike } from '../bridge/client.ts';
 import { filter } from '../broadcast/filter.ts';
 import { toList, toObject } from '../cache/http/answer.ts';

@@ -142,7 +142,7 @@ describe('objects of such kinds', () => {
     expect([code, headers.get('warning')]).toEqual([201, expect.stringContaining('unknown field \\"other\\"')]);
     expect(headers.get('warning')).toContain('unknown field \\"spec.volumes[0].emptyDri\\"');
     expect(body.spec.volumes).toEqual([{ name: 'v', emptyDir: {} }]);
-    expect(Object.keys(body.spec)).toEqual(['volumes', 'containers']);
+    expect(Object.keys(body.spec)).toEqual(['volumes', 'containers', 'securityContext']);
     const strict = await call('POST', `${PODS}?fieldValidation=Strict`, { ...wrong, metadata: { name: 'other' } });
     expect(strict.code).toBe(400);
     // As Go writes what has to be there, and what is zero.
@@ -255,7 +255,7 @@ describe('objects of such kinds', () => {
 
   it('what is null for want of a value can be applied', async () => {
     const { server, call } = rig({ resources });
-    expect((await call('POST', PODS, { metadata })).body.spec).toEqual({ containers: null });
+    expect((await call('POST', PODS, { metadata })).body.spec).toEqual({ containers: null, securityContext: {} });
     const config = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [{ name: 'a' }] } };
     const type = { 'content-type': 'application/apply-patch+yaml' };
     const { code, body } = await call('PATCH', `${PODS}/web?fieldManager=me`, config, type);

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
+import { humanDuration } from '../../src/apiserver/http/duration.ts';
 import { choosePresentation, PLAIN, type Subject } from '../../src/apiserver/http/presentation.ts';
-import { humanDuration, toBookmarkTable, toIncludeObject, toPartialList, toTable } from '../../src/apiserver/http/table.ts';
+import { toBookmarkTable, toIncludeObject, toPartialList, toTable } from '../../src/apiserver/http/table.ts';
 import { LINE } from '../../src/bridge/events/forms.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { encoded } from '../../src/storage/values.ts';

@@ -195,7 +195,7 @@ function toResources(resource: Described): object[] {
   const own = { name: plural, singularName: singularOf(resource), namespaced, kind, verbs, ...namesOf(resource) };
   const parts = subresources.map((part) => ({
     ...{ name: `${plural}/${part.name}`, singularName: '', namespaced },
-    ...(part.kind && { group: part.kind.group, version: part.kind.version }),
+    ...(part.kind?.group && { group: part.kind.group, version: part.kind.version }),
     ...{ kind: part.kind?.kind ?? kind, verbs: part.verbs },
   }));
   return [own, ...parts];

@@ -102,7 +102,12 @@ function toPaths(definition: Documented): object {
   return {
     [root]: { get: operation('list'), post: operation('post', OF_WRITES), delete: operation('deletecollection') },
     [`${root}/{name}`]: { ...ofOne(), delete: operation('delete') },
-    ...Object.fromEntries(subresources.map(({ name, kind: seen }) => [`${root}/{name}/${name}`, ofOne(seen)])),
+    ...Object.fromEntries(
+      subresources.map(({ name, kind: seen, verbs }) => {
+        const ofPart = verbs.includes('create') ? { post: operation('post', OF_WRITES, seen) } : ofOne(seen);
+        return [`${root}/{name}/${name}`, ofPart];
+      }),
+    ),
     ...(namespaced && { [`/${pathOf(definition)}/${plural}`]: { get: operation('list') } }),
   };
 }

@@ -34,6 +34,7 @@ import { type OtherPath, type ResourcePath, readPath, routeOf, splitTarget, toVe
 import { readFlag, readTimeout } from '../request/query.ts';
 import type { Catalog, ResourceContext, ResourceInfo } from '../resource-info.ts';
 import type { ApiCounts } from '../stats.ts';
+import { rowOf } from '../subresources.ts';
 import type { FieldFaults } from '../validation/field-check.ts';
 import { Hooks, type WatchClient, WatchClients } from './clients.ts';
 import { Deadline, Deadlines } from './deadline.ts';
@@ -376,7 +377,8 @@ export class Api {
       info = this.deps.catalog.find(path.apiVersion, path.plural);
     }
     if (info === undefined || (!info.namespaced && path.namespace !== undefined)) throw noSuchPath();
-    const verb = toVerb(request.method, path, isWatch);
+    const creates = request.method === 'POST' && path.subresource && rowOf(info, path.subresource)?.verbs.includes('create');
+    const verb = creates ? 'create' : toVerb(request.method, path, isWatch);
     if (verb === undefined) throw methodNotAllowed(path.subresource === undefined ? undefined : info);
     progress.verb = verb;
     const resource = path.subresource === undefined ? info.resourceName : `${info.resourceName}/${path.subresource}`;

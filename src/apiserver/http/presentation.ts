@@ -55,7 +55,7 @@ function tables({ now, ...rest }: TableTerms): Presentation {
     headers: JSON_HEADERS,
     writing: (info, object) => writingBytes(toTable(info, [object], terms())),
     *list(info, { items, ...more }) {
-      const own = terms();
+      const own = { ...terms(), list: items };
       yield* pieces(toTable(info, [], { ...own, metadata: toListMeta(more) }), items, (each) => toRow(info, each, own));
     },
     events(info) {

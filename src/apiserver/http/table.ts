@@ -11,9 +11,10 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { badRequest } from '../../storage/statuses.ts';
 import { getOrMake } from '../../watch/errors.ts';
-import type { PrinterColumn, ResourceDefinition } from '../definition.ts';
+import type { CellContext, PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { AGE } from '../kinds/common.ts';
 import { jsonStart } from '../validation/causes.ts';
+import { humanDuration } from './duration.ts';
 
 /** What a list says about itself. Upstream: `metav1.ListMeta`. */
 export interface ListMeta {
@@ -71,6 +72,8 @@ interface TableOptions {
   readonly metadata?: ListMeta | undefined;
   /** Called with the failure of a column, once for each column. */
   readonly onError?: ((error: unknown) => void) | undefined;
+  /** All objects of the list, if it is one. */
+  readonly list?: readonly KubernetesObject[] | undefined;
   /** Whether to include the columns. Default true; false for all events of a watch but the first. */
   readonly columns?: boolean | undefined;
 }
@@ -117,9 +120,10 @@ function toColumns(definition: Columns): TableColumn[] {
 const hasName = (definition: Columns): boolean => columnsOf(definition).some(({ format }) => format === NAME.format);
 
 export function toRow(definition: Columns, object: KubernetesObject, options: TableOptions): TableRow {
+  const { now, list = [] } = options;
   const cells = columnsOf(definition).map((column) => {
     try {
-      return toCell(column, object, options.now);
+      return toCell(column, object, { now, list });
     } catch (error) {
       // A column that fails for one object must not prevent the listing of all others.
       if (options.onError && isFirst(definition, column)) options.onError(failure(column, object, error));
@@ -151,12 +155,12 @@ function columnsOf({ columns = [AGE] }: Columns): readonly PrinterColumn[] {
 
 type Cell = TableRow['cells'][number];
 
-function toCell(column: PrinterColumn, object: KubernetesObject, now: number): Cell {
-  const value = column.value(object);
+function toCell(column: PrinterColumn, object: KubernetesObject, about: CellContext): Cell {
+  const value = column.value(object, about);
   if (column.type !== 'date' || value === null) return toJsonCell(value);
   const isTime = typeof value === 'string' || typeof value === 'number' || value instanceof Date;
   const at = isTime ? new Date(value).getTime() : Number.NaN;
-  if (!Number.isNaN(at)) return humanDuration(now - at);
+  if (!Number.isNaN(at)) return humanDuration(about.now - at);
   return typeof value === 'string' && value !== '' ? '<invalid>' : '<unknown>';
 }
 
@@ -184,35 +188,4 @@ function isFirst(definition: Columns, column: PrinterColumn): boolean {
 
 function failure({ name }: PrinterColumn, { metadata }: KubernetesObject, cause: unknown): Error {
   return new Error(`the column ${name} failed for ${metadata?.name}; further failures are not reported`, { cause });
-}
-
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-const YEAR = 365 * DAY;
-
-/** The units in which a span below each limit is shown, the smaller one only if it is named. */
-const STEPS: readonly (readonly [below: number, unit: number, name: string, rest?: number, restName?: string])[] = [
-  [2 * MINUTE, SECOND, 's'],
-  [10 * MINUTE, MINUTE, 'm', SECOND, 's'],
-  [3 * HOUR, MINUTE, 'm'],
-  [8 * HOUR, HOUR, 'h', MINUTE, 'm'],
-  [2 * DAY, HOUR, 'h'],
-  [8 * DAY, DAY, 'd', HOUR, 'h'],
-  [2 * YEAR, DAY, 'd'],
-  [8 * YEAR, YEAR, 'y', DAY, 'd'],
-  [Infinity, YEAR, 'y'],
-];
-
-/** A time span as `kubectl get` shows ages: the shorter the span, the more exact. Upstream: `duration.HumanDuration`. */
-export function humanDuration(spanMs: number): string {
-  if (!(spanMs > -2 * SECOND)) return '<invalid>';
-  const span = Math.max(spanMs, 0);
-  for (const [below, unit, name, rest, restName] of STEPS) {
-    if (span >= below) continue;
-    const more = rest === undefined ? 0 : Math.floor((span % unit) / rest);
-    return `${Math.floor(span / unit)}${name}${more === 0 ? '' : `${more}${restName}`}`;
-  }
-  return '<invalid>';
 }

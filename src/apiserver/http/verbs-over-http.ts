@@ -15,7 +15,7 @@ import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, notF
 import type { FieldCause } from '../definition.ts';
 import { isKubernetesGroup } from '../kinds/common.ts';
 import type { Asker } from '../kinds/reviews.ts';
-import { shapeOf } from '../kinds/tables.ts';
+import { shapeOf, typed } from '../kinds/tables.ts';
 import { toPatchType } from '../patch/patch.ts';
 import { type FieldPaths, parsingBody } from '../request/json.ts';
 import { mediaType, type ResourcePath, type Verb } from '../request/path.ts';
@@ -27,7 +27,7 @@ import { rowOf, type SeenKind, type Subresource } from '../subresources.ts';
 import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation/field-check.ts';
 import { applyObject, replaceObject } from '../verbs/apply.ts';
 import { managerCauses, type Writer } from '../verbs/managed-fields.ts';
-import { shown } from '../verbs/metadata.ts';
+import { normalized, shown } from '../verbs/metadata.ts';
 import { getObject, listObjects, presenting, watchObjects } from '../verbs/read.ts';
 import { type DeleteTerms, deleteObject, deleteObjects } from '../verbs/remove.ts';
 import { createObject, toChange, updateObject } from '../verbs/write.ts';
@@ -187,10 +187,15 @@ function readOrphan(sent: unknown, query: string | null): boolean | undefined {
  * Reads the options of a deletion: those of its body, and of its query what the body does not say. Upstream ignores the query if there
  * is a body; but nobody who asks for a dry run, or names a uid, wants more to be deleted.
  */
-async function readDeleteTerms(task: Task): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions' | 'propagation'>> {
-  const { request, query, signal } = task;
+async function readDeleteTerms(task: Task): Promise<OwnDeleteTerms> {
   const bytes = await bodyInTurn(task, MAX_OPTIONS_BYTES);
-  const body = (bytes.length === 0 ? null : await readOptions(bytes, typeOf(request), signal)) ?? {};
+  return toDeleteTerms(task, (bytes.length === 0 ? null : await readOptions(bytes, typeOf(task.request), task.signal)) ?? {});
+}
+
+type OwnDeleteTerms = Pick<DeleteTerms, 'dryRun' | 'preconditions' | 'propagation'>;
+
+function toDeleteTerms(task: Task, body: unknown): OwnDeleteTerms {
+  const { query } = task;
   if (!isRecord(body) || !isText(body.apiVersion ?? '') || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
     throw badRequest('the body is not a DeleteOptions object');
   const { propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
@@ -352,11 +357,24 @@ function fieldCheckOf(task: Task, options: string): Soon<FieldCheck | undefined>
 
 async function create(task: Task, presentation: Presentation): Promise<Answer> {
   const { path, context, signal } = task;
+  if (path.name !== undefined) return act(task);
   if (context.info.namespaced !== (path.namespace !== undefined)) throw methodNotAllowed();
   const { dryRun, writer } = readWriteOptions(task, 'CreateOptions');
   const terms = { dryRun, writer, signal, namespace: path.namespace, asker: task.asker };
   const sent = await readObject(task, 'CreateOptions');
   return answerOf(task, presentation, 201, await createObject(context, sent, terms));
+}
+
+/** A POST to a part of an object changes or deletes the object, and has no other result. */
+async function act(task: Task): Promise<Answer> {
+  const { context, signal, row, kind } = task;
+  const place = placeOf(task);
+  const { dryRun, writer } = readWriteOptions(task, 'CreateOptions');
+  const sent = normalized(kind, await done(typed(kind, await readObject(task, 'CreateOptions')), signal));
+  if (sent.metadata.name !== place.name) throw badRequest(`name in URL does not match name in ${kind.kind} object`);
+  if (row.deletion) await deleteObject(context, place, { ...toDeleteTerms(task, row.deletion(sent)), signal });
+  else await updateObject(context, { dryRun, writer, signal, place, row, make: () => sent });
+  return jsonAnswer(201, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
 }
 
 async function update(task: Task, presentation: Presentation): Promise<Answer> {

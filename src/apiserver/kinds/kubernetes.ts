@@ -28,7 +28,10 @@ let loaded: Promise<readonly ResourceDefinition[]> | undefined;
 
 /** All of them. The table is read once. */
 export function load(): Promise<readonly ResourceDefinition[]> {
-  loaded ??= import('./kubernetes-table.ts').then(({ TABLE }) => readTable(TABLE));
+  loaded ??= Promise.all([import('./kubernetes-table.ts'), import('./kubernetes-columns.ts'), import('./pods.ts')]).then(
+    ([{ TABLE }, { COLUMNS }, { withParts }]) =>
+      readTable(TABLE).map((kind) => withParts({ ...kind, columns: COLUMNS.get(nameOf(kind)) })),
+  );
   return loaded;
 }
 

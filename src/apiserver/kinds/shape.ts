@@ -73,6 +73,10 @@ export interface Shape {
   readonly isAtomic?: boolean | undefined;
   /** Whether the server counts the generations of such objects. Default: by their group. */
   readonly countsGenerations?: boolean | undefined;
+  /** Fills in what has to be in each object that is stored. */
+  readonly completed?: (<T extends Readonly<Record<string, unknown>>>(object: T) => T) | undefined;
+  /** Rows of further paths of such objects. */
+  readonly subresources?: readonly object[] | undefined;
   /** Its schema. Default: made of its fields. */
   readonly schema?: JsonSchema | undefined;
 }

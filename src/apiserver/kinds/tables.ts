@@ -121,7 +121,7 @@ function* mergeStrings({ stringData, type = 'Opaque', ...secret }: Record<string
 
 const utf8 = new TextEncoder();
 
-const OBJECT_REFERENCE: Shape = {
+export const OBJECT_REFERENCE: Shape = {
   ...shape('ObjectReference says which object is meant.', {
     kind: [1, 'string', '', 'Kind of the referent.'],
     namespace: [2, 'string', '', 'Namespace of the referent.'],

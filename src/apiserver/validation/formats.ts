@@ -117,7 +117,7 @@ function isAuthority(text: string, scheme: string): boolean {
   const host = text.slice(at + 1);
   // Other schemes may have more colons.
   const colon = /^https?:$/i.test(scheme) ? host.indexOf(':') : host.lastIndexOf(':');
-  const [, address, zone = ''] = /^\[([^%]*?)(?:%25(.+))?\](?::\d*)?$/.exec(host) ?? [];
+  const [, address, zone = ''] = /^\[([^%]*?)(?:%25(.+))?\](?::\d*)?$/s.exec(host) ?? [];
   if (address !== undefined) return isIpv6(address) && HOST.test(zone.replace(/%[0-9a-fA-F]{2}/g, ''));
   return HOST.test(host) && (colon < 0 || /^:\d*$/.test(host.slice(colon)));
 }

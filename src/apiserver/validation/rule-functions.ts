@@ -259,7 +259,7 @@ const FUNCTIONS: Readonly<Record<string, Function>> = {
   'url(string): kubernetes.URL': (text: string) => new Url(text),
   'kubernetes.URL.getScheme(): string': ({ scheme }: Url) => scheme,
   'kubernetes.URL.getHost(): string': ({ host }: Url) => host,
-  'kubernetes.URL.getHostname(): string': ({ host }: Url) => host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1'),
+  'kubernetes.URL.getHostname(): string': ({ host }: Url) => host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/s, '$1'),
   'kubernetes.URL.getPort(): string': ({ host }: Url) => /:(\d*)$/.exec(host)?.[1] ?? '',
   'kubernetes.URL.getEscapedPath(): string': ({ path }: Url) => path,
   'kubernetes.URL.getQuery(): map<string, list<string>>': queryOf,

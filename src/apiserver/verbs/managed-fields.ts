@@ -27,7 +27,7 @@ import { messageOf, typed } from '../kinds/tables.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { hasProtobuf } from '../request/protobuf.ts';
 import { type ResourceContext, timestamp } from '../resource-info.ts';
-import { rowOf, SCALE_REPLICAS, type Subresource } from '../subresources.ts';
+import { isAction, rowOf, SCALE_REPLICAS, type Subresource } from '../subresources.ts';
 import { faultOfManager, isPrintable, MAX_MANAGER_BYTES, type Mutable, utf8Bytes } from './metadata.ts';
 import { converting } from './read.ts';
 
@@ -94,6 +94,7 @@ export function* managedFieldsAfter(context: ResourceContext, written: Written):
   const { writer } = terms;
   if (terms.applied) return objectEntries(context, live, { entries: entriesOf(written.sent) ?? [], row });
   const own = entriesOf(live);
+  if (isAction(row)) return own ?? undefined;
   const asked = row.name === '' ? askedOf(context, written.sent) : undefined;
   const begins = live === undefined && (context.tracksAll === true || Boolean(writer?.fieldManager));
   if (!begins && !own?.length && !asked?.length) return undefined;
@@ -178,7 +179,7 @@ function managerOf({ info, versions }: ResourceContext, { kind }: Subresource): 
     manager = new FieldManager({
       ...{ schema: knownSchema(kind ?? info), apiVersion, empty: shape && zeroOf(shape), stored: new StoredParts() },
       reset: (subresource, version) => {
-        if (kind) return [];
+        if (kind || rowOf(info, subresource || undefined)?.isPart) return [];
         if (subresource === '') return version === apiVersion ? info.apart : [];
         // Upstream: `getStatusResetFields`.
         const ofVersion = version === apiVersion ? info : others.find((each) => each.apiVersion === version);

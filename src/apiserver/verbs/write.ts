@@ -31,7 +31,7 @@ import { messageOf, shapeOf, typed } from '../kinds/tables.ts';
 import { toPatch } from '../patch/patch.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
-import { type Subresource, withMembers } from '../subresources.ts';
+import { isAction, type Subresource, withMembers } from '../subresources.ts';
 import { type FieldCheck, invalidPatch } from '../validation/field-check.ts';
 import { fitting } from '../validation/object-schema.ts';
 import { managedFieldsAfter, sameButTimes, type Writer } from './managed-fields.ts';
@@ -128,7 +128,8 @@ function* prepareCreate(
     deletionGracePeriodSeconds: undefined,
   });
   const shape = shapeOf(info);
-  const ready = context.prepared?.(created) ?? withMembers(created, shape ? zeroOf(shape) : NOTHING, info.apart);
+  const whole = shape?.completed?.(created) ?? created;
+  const ready = context.prepared?.(whole) ?? withMembers(whole, shape ? zeroOf(shape) : NOTHING, info.apart);
   const managedFields = yield* managedFieldsAfter(context, { terms, live: undefined, sent, object: ready, row: info.main });
   const stored = managedFields === ready.metadata.managedFields ? ready : withMeta(ready, { managedFields });
   const checked = yield* check(context, stored, {
@@ -210,13 +211,17 @@ function* prepareUpdate(
   const { seen, isStored } = yield* reading(info, current);
   const old = normalized(info, seen);
   const sentOn = row.merge(object, old);
-  const merged = context.revised?.(sentOn, { old, part: row.name }) ?? sentOn;
+  const whole = shapeOf(info)?.completed?.(sentOn) ?? sentOn;
+  const merged = context.revised?.(whole, { old, part: row.name }) ?? whole;
   // Upstream: `customResourceStrategy`.
   const { apart } = info;
   const isSame = yield* comparing(merged, old, apart.length === 0 ? META : ['metadata', ...apart]);
-  const managedFields = yield* managedFieldsAfter(context, { terms, live: old, sent, object, row });
+  const managedFields = yield* managedFieldsAfter(context, {
+    ...{ terms, live: old, sent, row },
+    object: row.isPart ? merged : object,
+  });
   const known = (yield* sameButTimes(managedFields, old.metadata.managedFields)) ? old.metadata.managedFields : managedFields;
-  const same = withMeta(merged, serverMembers(info, old, { isSame, managedFields: known }));
+  const same = withMeta(merged, serverMembers(info, old, { isSame: isSame || isAction(row), managedFields: known }));
   const next = known === managedFields ? same : withMeta(same, { managedFields });
   const causes = [...baseCauses(info, merged.metadata), ...updateCauses(merged.metadata, old.metadata, next.metadata)];
   const others = (of: Mutable): unknown => [of.metadata, ...apart.map((member) => of[member])];

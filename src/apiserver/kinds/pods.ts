@@ -1,0 +1,143 @@
+/**
+ * What a Pod has besides its fields: paths that need no kubelet, and an empty `securityContext`. And what field selectors may ask of
+ * it and of other kinds.
+ *
+ *     path                   what is sent      what happens
+ *     /ephemeralcontainers   the Pod           only those containers are written, as `kubectl debug` does
+ *     /resize                the Pod           only the resources of its containers are written
+ *     /binding               a Binding         the Pod gets a node, as a scheduler wants
+ *     /eviction              an Eviction       the Pod is deleted, as `kubectl drain` does: budgets are not asked
+ *
+ * Upstream: `registry/core/pod/storage`.
+ */
+import { nameOf } from '../../cache/resource-client.ts';
+import { isRecord } from '../../watch/errors.ts';
+import { conflict } from '../api-status.ts';
+import type { ResourceDefinition } from '../definition.ts';
+import type { Json } from '../request/json.ts';
+import { PART_VERBS, type SeenKind, type Subresource, withMembers } from '../subresources.ts';
+import { type Shape, shape } from './shape.ts';
+import { DELETE_OPTIONS, OBJECT_META, OBJECT_REFERENCE } from './tables.ts';
+
+const metadata = [1, OBJECT_META, '', 'The metadata: whose name is that of the Pod.'] as const;
+
+const EVICTION: SeenKind = {
+  ...{ group: 'policy', version: 'v1', apiVersion: 'policy/v1', kind: 'Eviction' },
+  shape: shape('Eviction asks for the end of a Pod.', {
+    metadata,
+    deleteOptions: [2, DELETE_OPTIONS, '?', 'How it is deleted.'],
+  }),
+};
+
+const BINDING: SeenKind = {
+  ...{ group: '', version: 'v1', apiVersion: 'v1', kind: 'Binding' },
+  shape: shape('Binding says on which node a Pod runs.', { metadata, target: [2, OBJECT_REFERENCE, '', 'The node.'] }),
+};
+
+interface Pod extends Json {
+  readonly metadata: Json & { readonly name: string; readonly deletionTimestamp?: string };
+  readonly spec?: Json & { readonly nodeName?: string; readonly schedulingGates?: readonly unknown[] };
+  readonly status?: Json & { readonly conditions?: readonly Json[] };
+}
+
+/** Why a Pod cannot get a node; undefined: it can. */
+function whyUnbound({ metadata: { name, deletionTimestamp }, spec }: Pod): string | undefined {
+  if (deletionTimestamp !== undefined) return `pod ${name} is being deleted, cannot be assigned to a host`;
+  if (spec?.nodeName) return `pod ${name} is already assigned to node "${spec.nodeName}"`;
+  return spec?.schedulingGates?.length ? `pod ${name} has non-empty .spec.schedulingGates` : undefined;
+}
+
+const BINDINGS = { ...BINDING, plural: 'pods/binding', resourceName: 'pods/binding', kindName: BINDING.kind };
+
+/** A Pod with a node, and with the labels and annotations of the Binding. */
+function bound(binding: Json, pod: Pod): Pod {
+  const why = whyUnbound(pod);
+  if (why !== undefined) throw conflict(BINDINGS, pod.metadata.name, why);
+  const [own, given] = [pod.metadata, (binding.metadata ?? {}) as Json];
+  const both = (member: string): object => ({ ...(own[member] as object | undefined), ...(given[member] as object | undefined) });
+  const conditions = (pod.status?.conditions ?? []).filter(({ type }) => type !== 'PodScheduled');
+  const scheduled = { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime: null };
+  return {
+    ...pod,
+    metadata: { ...own, ...(given.labels ? { labels: both('labels') } : {}), annotations: both('annotations') },
+    spec: { ...pod.spec, nodeName: (binding.target as { readonly name?: string }).name as string },
+    status: { ...pod.status, conditions: [...conditions, scheduled] },
+  };
+}
+
+const NO_TARGET = 'target.name: Required value';
+
+const isNamed = ({ target }: Json): boolean => isRecord(target) && Boolean(target.name);
+
+/** Containers with the resources that others of the same names have. */
+function resized(containers: unknown, sent: unknown): unknown {
+  if (!Array.isArray(containers) || !Array.isArray(sent)) return containers;
+  const byName = new Map<unknown, Json>(sent.map((each: Json) => [each.name, each]));
+  return containers.map((each: Json) => withMembers(each, byName.get(each.name) ?? each, ['resources', 'resizePolicy']));
+}
+
+const partOf = (name: string, merge: (sent: Json, own: Json) => Json): Subresource => ({
+  ...{ name, verbs: PART_VERBS, isPart: true, view: (object) => object },
+  merge: (sent, old) => ({ ...old, spec: merge((sent.spec ?? {}) as Json, (old.spec ?? {}) as Json) }),
+});
+
+const SUBRESOURCES: readonly Subresource[] = [
+  {
+    ...{ name: 'binding', verbs: ['create'], kind: BINDING, view: (object) => object },
+    fault: (sent) => (isNamed(sent) ? undefined : NO_TARGET),
+    merge: (sent, old) => bound(sent, old as unknown as Pod) as unknown as typeof sent,
+  },
+  partOf('ephemeralcontainers', (sent, own) => withMembers(own, sent, ['ephemeralContainers'])),
+  {
+    ...{ name: 'eviction', verbs: ['create'], kind: EVICTION, view: (object) => object },
+    merge: (_, old) => old,
+    deletion: ({ deleteOptions }) => deleteOptions ?? {},
+  },
+  partOf('resize', (sent, own) => ({
+    ...withMembers(own, sent, ['resources']),
+    containers: resized(own.containers, sent.containers),
+    ...(own.initContainers !== undefined && { initContainers: resized(own.initContainers, sent.initContainers) }),
+  })),
+];
+
+/** Upstream: `SetDefaults_PodSpec`, of whose defaults this is the only one without which `kubectl debug` crashes. */
+function completed<T extends Json>(pod: T): T {
+  const spec = (pod.spec ?? {}) as Json;
+  return spec.securityContext === undefined ? { ...pod, spec: { ...spec, securityContext: {} } } : pod;
+}
+
+type Fields = NonNullable<ResourceDefinition['fields']>;
+
+const field =
+  (part: 'spec' | 'status', name: string, missing: string = ''): Fields[string] =>
+  (pod) =>
+    String((pod as Json)[part]?.[name as never] ?? missing);
+
+const REPLICAS: Fields = { 'status.replicas': field('status', 'replicas', '0') };
+
+/** What field selectors may ask of a kind, as `kubectl drain` does, with the values that are meant by nothing. */
+const FIELDS: Readonly<Record<string, Fields>> = {
+  'pods/v1': {
+    'spec.nodeName': field('spec', 'nodeName'),
+    'spec.restartPolicy': field('spec', 'restartPolicy', 'Always'),
+    'spec.schedulerName': field('spec', 'schedulerName', 'default-scheduler'),
+    'spec.serviceAccountName': field('spec', 'serviceAccountName'),
+    'spec.hostNetwork': field('spec', 'hostNetwork', 'false'),
+    'status.phase': field('status', 'phase', 'Pending'),
+    'status.podIP': field('status', 'podIP'),
+    'status.nominatedNodeName': field('status', 'nominatedNodeName'),
+  },
+  'nodes/v1': { 'spec.unschedulable': field('spec', 'unschedulable', 'false') },
+  'services/v1': { 'spec.clusterIP': field('spec', 'clusterIP'), 'spec.type': field('spec', 'type', 'ClusterIP') },
+  'replicationcontrollers/v1': REPLICAS,
+  'replicasets.apps/v1': REPLICAS,
+  'jobs.batch/v1': { 'status.successful': field('status', 'succeeded', '0') },
+};
+
+const POD_PARTS: Pick<Shape, 'subresources' | 'completed'> = { subresources: SUBRESOURCES, completed };
+
+/** A definition with all this. */
+export function withParts(kind: ResourceDefinition): ResourceDefinition {
+  const fields = FIELDS[nameOf(kind)];
+  return { ...kind, ...(fields && { fields }), ...(kind.kind === 'Pod' && { shape: { ...kind.shape, ...POD_PARTS } }) };
+}

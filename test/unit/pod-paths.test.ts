@@ -1,0 +1,241 @@
+// The paths of a Pod that need no kubelet: what a scheduler, `kubectl debug` and `kubectl drain` send. test/peers/kubernetes-columns.test.ts
+// compares them with a kube-apiserver.
+import { beforeAll, describe, expect, it } from 'vitest';
+import { kubernetesKinds, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { type Shape, shape } from '../../src/apiserver/kinds/shape.ts';
+import { OBJECT_META, OBJECT_REFERENCE } from '../../src/apiserver/kinds/tables.ts';
+import { envelopeOf, PROTOBUF, writingMessage } from '../../src/apiserver/request/protobuf.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
+import { rig } from './apiserver-rig.ts';
+
+let pods: ResourceDefinition;
+beforeAll(async () => {
+  [pods] = await kubernetesKinds('pods/v1');
+});
+
+const PODS = '/api/v1/namespaces/default/pods';
+const WEB = `${PODS}/web`;
+const POD = { metadata: { name: 'web', labels: { a: 'x' } }, spec: { containers: [{ name: 'a', image: 'a:1', resources: {} }] } };
+const DEBUGGER = { name: 'debugger', image: 'busybox', resources: {} };
+const binding = (more: object = {}, name: string = 'web'): object => ({
+  ...{ apiVersion: 'v1', kind: 'Binding', metadata: { name, ...more }, target: { kind: 'Node', name: 'node-1' } },
+});
+const eviction = (deleteOptions?: object, name: string = 'web'): object => ({
+  ...{ apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name }, ...(deleteOptions && { deleteOptions }) },
+});
+const SUCCESS = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
+const strategic = { 'content-type': 'application/strategic-merge-patch+json' };
+
+async function withPod(more: object = {}): Promise<ReturnType<typeof rig>> {
+  const made = rig({ resources: [pods] });
+  await made.call('POST', `${PODS}?fieldManager=me`, { ...POD, ...more });
+  return made;
+}
+
+it.each([
+  ['nodes/v1', {}, { spec: { unschedulable: true } }, 'spec.unschedulable=false'],
+  ['services/v1', {}, { spec: { type: 'NodePort', clusterIP: '10.0.0.1' } }, 'spec.type=ClusterIP,spec.clusterIP='],
+  ['jobs.batch/v1', { status: { succeeded: 1 } }, {}, 'status.successful=1'],
+  ['replicasets.apps/v1', {}, { status: { replicas: 2 } }, 'status.replicas=0'],
+  ['replicationcontrollers/v1', { status: { replicas: 2 } }, {}, 'status.replicas=2'],
+])('objects of %s are found by the fields that they have there: %j and not %j by %s', async (name, one, other, fieldSelector) => {
+  const { server } = rig({ resources: await kubernetesKinds(name) });
+  const objects = server.resource(name);
+  const place = objects.type.namespaced === false ? {} : { namespace: 'default' };
+  for (const [at, more] of [one, other].entries()) {
+    const object = { metadata: { name: `o-${at}`, ...place }, ...more };
+    await objects.create(object as never);
+    if ('status' in more) await objects.update(object as never, { subresource: 'status' });
+  }
+  const { items } = await objects.list({ fieldSelector });
+  expect(items.map(({ metadata }) => metadata?.name)).toEqual(['o-0']);
+});
+
+describe('a Pod', () => {
+  it('has an empty securityContext, which kubectl debug expects', async () => {
+    const { call } = await withPod();
+    expect((await call('GET', WEB)).body.spec.securityContext).toEqual({});
+    const replaced = { ...POD, spec: { ...POD.spec, securityContext: { runAsUser: 5 } } };
+    expect((await call('PUT', WEB, replaced)).body.spec.securityContext).toEqual({ runAsUser: 5 });
+    expect((await call('PUT', WEB, POD)).body.spec.securityContext).toEqual({});
+  });
+
+  it.each([
+    ['spec.nodeName=,status.phase=Pending', 1],
+    ['spec.restartPolicy=Always,spec.schedulerName=default-scheduler,spec.hostNetwork=false', 1],
+    ['spec.serviceAccountName=,status.podIP=,status.nominatedNodeName=', 1],
+    ['spec.nodeName=node-1', 0],
+  ])('is found by %s', async (selector, expected) => {
+    const { call } = await withPod();
+    const { items } = (await call('GET', `${PODS}?fieldSelector=${encodeURIComponent(selector)}`)).body;
+    expect(items).toHaveLength(expected);
+  });
+
+  it('has these paths in discovery', async () => {
+    const { call } = await withPod();
+    const { resources } = (await call('GET', '/api/v1')).body;
+    const shown = resources.map(({ name, kind, group = '', verbs }: Record<string, string>) => [
+      name,
+      kind,
+      group,
+      String(verbs),
+    ]);
+    expect(shown.slice(1)).toEqual([
+      ['pods/status', 'Pod', '', 'get,patch,update'],
+      ['pods/binding', 'Binding', '', 'create'],
+      ['pods/ephemeralcontainers', 'Pod', '', 'get,patch,update'],
+      ['pods/eviction', 'Eviction', 'policy', 'create'],
+      ['pods/resize', 'Pod', '', 'get,patch,update'],
+    ]);
+    const { paths } = (await call('GET', '/openapi/v3/api/v1')).body;
+    const one = '/api/v1/namespaces/{namespace}/pods/{name}';
+    expect(Object.keys(paths[`${one}/eviction`])).toEqual(['post']);
+    expect(Object.keys(paths[`${one}/resize`])).toEqual(['get', 'put', 'patch']);
+  });
+
+  it('has no others', async () => {
+    const { call } = await withPod();
+    expect((await call('GET', `${WEB}/log`)).code).toBe(404);
+    for (const [method, path] of [
+      ['POST', WEB],
+      ['POST', `${WEB}/status`],
+      ['POST', `${WEB}/resize`],
+      ['GET', `${WEB}/binding`],
+      ['PUT', `${WEB}/eviction`],
+      ['DELETE', `${WEB}/eviction`],
+    ] as const)
+      expect([method, path, (await call(method, path, method === 'GET' ? undefined : POD)).code]).toEqual([method, path, 405]);
+  });
+});
+
+describe('/ephemeralcontainers', () => {
+  it('writes only those', async () => {
+    const { call } = await withPod();
+    const patch = { spec: { ephemeralContainers: [DEBUGGER], nodeName: 'no' }, metadata: { labels: { a: 'no' } } };
+    const { code, body } = await call('PATCH', `${WEB}/ephemeralcontainers?fieldManager=dbg`, patch, strategic);
+    expect([code, body.spec, body.metadata.labels]).toEqual([
+      200,
+      { ...POD.spec, securityContext: {}, ephemeralContainers: [DEBUGGER] },
+      { a: 'x' },
+    ]);
+    const entry = body.metadata.managedFields.find(({ manager }: { manager: string }) => manager === 'dbg');
+    expect(entry.subresource).toBe('ephemeralcontainers');
+    expect(Object.keys(entry.fieldsV1)).toEqual(['f:spec']);
+    expect(Object.keys(entry.fieldsV1['f:spec'])).toEqual(['f:ephemeralContainers']);
+    expect((await call('GET', `${WEB}/ephemeralcontainers`)).body).toEqual(body);
+    const second = {
+      ...body,
+      spec: { containers: [], ephemeralContainers: [DEBUGGER, { name: 'more', image: 'x', resources: {} }] },
+    };
+    const put = await call('PUT', `${WEB}/ephemeralcontainers`, second);
+    expect(put.body.spec).toEqual({ ...body.spec, ephemeralContainers: second.spec.ephemeralContainers });
+  });
+});
+
+describe('/resize', () => {
+  it('writes only the resources of containers that there are', async () => {
+    const { call } = await withPod();
+    const resources = { limits: { cpu: '200m' } };
+    const sent = {
+      spec: {
+        containers: [
+          { name: 'a', image: 'no', resources },
+          { name: 'b', image: 'b' },
+        ],
+      },
+    };
+    const { body } = await call('PATCH', `${WEB}/resize`, sent, strategic);
+    expect(body.spec).toEqual({ containers: [{ name: 'a', image: 'a:1', resources }], securityContext: {} });
+  });
+});
+
+describe('/binding', () => {
+  it('gives a Pod a node, labels, annotations and a condition', async () => {
+    const { call } = await withPod();
+    const sent = binding({ annotations: { by: 'me' }, labels: { zone: 'z' } });
+    expect(await call('POST', `${WEB}/binding`, sent)).toMatchObject({ code: 201, body: SUCCESS });
+    const { metadata, spec, status } = (await call('GET', WEB)).body;
+    expect([spec.nodeName, metadata.annotations, metadata.labels]).toEqual(['node-1', { by: 'me' }, { a: 'x', zone: 'z' }]);
+    expect(status.conditions).toMatchObject([{ type: 'PodScheduled', status: 'True' }]);
+    // Nobody manages what it has written.
+    expect(metadata.managedFields.map(({ manager }: { manager: string }) => manager)).toEqual(['me']);
+    const again = await call('POST', `${WEB}/binding`, binding());
+    expect(again).toMatchObject({ code: 409, body: { reason: 'Conflict', details: { name: 'web', kind: 'pods/binding' } } });
+    expect(again.body.message).toBe(
+      'Operation cannot be fulfilled on pods/binding "web": pod web is already assigned to node "node-1"',
+    );
+  });
+
+  it('is sent in protobuf by a scheduler', async () => {
+    const { call, server } = await withPod();
+    const of: Shape = shape('', { metadata: [1, OBJECT_META], target: [2, OBJECT_REFERENCE] });
+    const bytes = atOnce(writingMessage(binding(), of));
+    const { head, tail } = envelopeOf({ apiVersion: 'v1', kind: 'Binding' }, bytes.length);
+    const body = Buffer.concat([head, bytes, tail]);
+    const init = { method: 'POST', headers: { 'content-type': PROTOBUF, accept: PROTOBUF }, body };
+    expect((await server.fetch(new Request(`http://127.0.0.1${WEB}/binding`, init))).status).toBe(201);
+    expect((await call('GET', WEB)).body.spec.nodeName).toBe('node-1');
+  });
+
+  it.each([
+    ['of another Pod', binding({}, 'other'), {}, 400],
+    ['without a node', { ...binding(), target: {} }, {}, 400],
+    ['of another kind', eviction(), {}, 400],
+    ['with another uid', binding({ uid: 'other' }), {}, 409],
+    ['with an old version', binding({ resourceVersion: '1' }), {}, 409],
+    ['of a Pod with gates', binding(), { spec: { ...POD.spec, schedulingGates: [{ name: 'x.io/gate' }] } }, 409],
+  ])('%s is refused', async (_, sent, more, expected) => {
+    const { call } = await withPod(more);
+    await call('PATCH', WEB, { metadata: { labels: { b: 'y' } } });
+    expect((await call('POST', `${WEB}/binding`, sent)).code).toBe(expected);
+    expect((await call('GET', WEB)).body.spec.nodeName).toBeUndefined();
+  });
+
+  it('changes nothing in a dry run', async () => {
+    const { call } = await withPod();
+    expect((await call('POST', `${WEB}/binding?dryRun=All`, binding())).code).toBe(201);
+    expect((await call('GET', WEB)).body.spec.nodeName).toBeUndefined();
+  });
+});
+
+describe('/eviction', () => {
+  it('deletes a Pod', async () => {
+    const { call } = await withPod();
+    for (const [path, options] of [
+      [`${WEB}/eviction?dryRun=All`, {}],
+      [`${WEB}/eviction`, { dryRun: ['All'] }],
+    ] as const) {
+      expect((await call('POST', path, eviction(options))).code).toBe(201);
+      expect((await call('GET', WEB)).code).toBe(200);
+    }
+    expect(await call('POST', `${WEB}/eviction`, eviction({ gracePeriodSeconds: 30 }))).toMatchObject({
+      code: 201,
+      body: SUCCESS,
+    });
+    expect((await call('GET', WEB)).code).toBe(404);
+    expect((await call('POST', `${WEB}/eviction`, eviction())).code).toBe(404);
+  });
+
+  it.each([
+    ['of another Pod', eviction(undefined, 'other'), 400],
+    ['of another kind', binding(), 400],
+    ['with another uid', eviction({ preconditions: { uid: 'other' } }), 409],
+    ['with an old version', eviction({ preconditions: { resourceVersion: '1' } }), 409],
+    ['with an unknown policy', eviction({ propagationPolicy: 'Nobody' }), 422],
+  ])('%s is refused', async (_, sent, expected) => {
+    const { call } = await withPod();
+    expect((await call('POST', `${WEB}/eviction`, sent)).code).toBe(expected);
+    expect((await call('GET', WEB)).code).toBe(200);
+  });
+
+  it('is a create, of which authorize is asked', async () => {
+    const asked: unknown[] = [];
+    const made = rig({
+      resources: [pods],
+      authorize: (verb, resource) => asked.push([verb, resource]) > 0 && resource === 'pods',
+    });
+    await made.call('POST', PODS, POD);
+    expect((await made.call('POST', `${WEB}/eviction`, eviction())).code).toBe(403);
+    expect(asked.at(-1)).toEqual(['create', 'pods/eviction']);
+  });
+});
