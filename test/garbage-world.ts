@@ -14,7 +14,7 @@ export const CONFIG_MAPS: ResourceDefinition = MAPS as ResourceDefinition;
 export const EVERYTHING: readonly ResourceDefinition[] = [ORDERS, NODES, CONFIG_MAPS, NAMESPACES as ResourceDefinition];
 
 /** Turns of the event loop in which nothing is written before all is quiet: a step of the collector takes a few. */
-const STILL = 40;
+const STILL = 100;
 
 /** Resolves when nothing is written any more. */
 export async function quiet(listed: { list(options?: ListOptions): Promise<{ resourceVersion: string }> }): Promise<void> {

@@ -301,6 +301,7 @@ test('an owner that cannot be read is no reason to delete anything, and is read 
   const failure = new Error('told to fail');
   taps.set(`get ${MAPS}default/none`, () => Promise.reject(failure));
   const child = await at.create('child', [none]);
+  await expect.poll(() => errors).toEqual([failure]);
   await at.quiet();
   expect([await there(at, child), errors]).toEqual([[true], [failure]]);
   taps.clear();

@@ -271,8 +271,11 @@ describe('protobuf over the wire', () => {
     const { server, call } = rig({ resources });
     const path = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
     const spec = [f(1, 'me'), n(2, 15), time(3, 1_700_000_000, 0), time(4, 1_700_000_000, 0), n(5, 0)];
-    expect(await send(server, 'POST', path, leaseOf(...spec))).toMatchObject({ code: 201 });
-    expect(await send(server, 'PUT', `${path}/leader`, leaseOf(...spec, time(4, 1_700_000_002, 7_000)))).toMatchObject({
+    const created = await send(server, 'POST', path, leaseOf(...spec));
+    expect(created).toMatchObject({ code: 201 });
+    const metadata = f(1, f(1, 'leader'), f(6, created.body.metadata.resourceVersion));
+    const renewed = envelopeOf('coordination.k8s.io/v1', 'Lease', metadata, f(2, ...spec, time(4, 1_700_000_002, 7_000)));
+    expect(await send(server, 'PUT', `${path}/leader`, renewed)).toMatchObject({
       code: 200,
       body: {
         spec: { acquireTime: '2023-11-14T22:13:20.000000Z', renewTime: '2023-11-14T22:13:22.000007Z', leaseTransitions: 0 },

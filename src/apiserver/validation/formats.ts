@@ -62,7 +62,7 @@ const isDate: Check = (text) => {
 };
 
 /** Anything after another `t` is ignored. */
-const DATE_TIME = /^(\d{4})-(\d{2})-(\d{2})t(\d{2}):(\d{2}):(\d{2})(?:[^t\n\r\u2028\u2029]\d+)?(?:z|[+-]\d{2}:\d{2})(?:t|$)/;
+const DATE_TIME = /^(\d{4})-(\d{2})-(\d{2})t(\d{2}):(\d{2}):(\d{2})(?:[^t\n]\d+)?(?:z|[+-]\d{2}:\d{2})(?:t|$)/;
 
 const isDateTime: Check = (text) => {
   const [, year, month = '', day = '', hours = '', minutes = '', seconds = ''] = DATE_TIME.exec(text.toLowerCase()) ?? [];
