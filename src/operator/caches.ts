@@ -10,37 +10,18 @@
  * - A leadership begins with the newest state of each kind: its predecessor may have written more than the caches have heard of.
  * - After `run` there is no pending request or timer.
  */
-import { Informer } from '../cache/informer/informer.ts';
+import type { Informer } from '../cache/informer/informer.ts';
 import type { InformerStore } from '../cache/informer/informer-options.ts';
 import { type KubernetesObject, keyOf } from '../cache/object.ts';
 import { nameOf, type ResourceClient } from '../cache/resource-client.ts';
 import type { Indexers, IndexFunction } from '../cache/store/indexer.ts';
-import type { Clock } from '../watch/clock.ts';
 import { getOrMake, invalid, WatchError } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { FollowedKind } from './followed-kind.ts';
-import { type FullType, type KindName, type ResourceSource, textOf, toKind } from './kinds.ts';
+import { type IndexFunctions, KindCache, type KindCacheDeps } from './kind-cache.ts';
+import { type KindName, type ResourceSource, textOf, toKind } from './kinds.ts';
 import type { Caches, KindState } from './operator-options.ts';
 import { controllerOf } from './owners.ts';
-
-/** A kind that the server has, and its objects. */
-export interface KindCache {
-  /** Such as `deployments.apps/v1`. */
-  readonly text: string;
-  readonly type: FullType;
-  readonly client: ResourceClient;
-  readonly informer: Informer<KubernetesObject>;
-  /** The informer's source. */
-  readonly followed: FollowedKind;
-  readonly indexers: IndexFunctions;
-  /** Resolves when the cache is complete; for a leader, when it has all that was written before this instance led. */
-  readonly complete: Promise<void>;
-  readonly isComplete: boolean;
-  /** From here on, only a state that is asked for after this call is complete. */
-  refresh(): void;
-}
-
-type IndexFunctions = Map<string, IndexFunction<KubernetesObject>>;
 
 /** A kind that was asked for. */
 interface Declared {
@@ -53,17 +34,11 @@ interface Declared {
 }
 
 /** What the caches need from the operator. */
-export interface CachesDeps {
+export interface CachesDeps extends KindCacheDeps {
   readonly cluster: ResourceSource;
   readonly namespace: string | undefined;
-  readonly clock: Clock | undefined;
-  /** Returns what the caches keep of each object. Default: the object. */
-  readonly keep?: ((object: KubernetesObject) => KubernetesObject) | undefined;
   /** Called when the server does not have a kind, and when it does again. */
   readonly tell: (text: string) => void;
-  /** Called with each failure of a kind's source, and when it works. */
-  readonly onError: (error: unknown, kind: string) => void;
-  readonly onWell: (kind: string) => void;
   /** Called with an error that ends the operator. */
   readonly fail: (error: unknown) => void;
 }
@@ -143,7 +118,8 @@ export class KindCaches {
       const kind = cache?.text ?? text;
       const { waiting: absent = false, error: reason } = cache?.followed ?? followed ?? {};
       const { connected = false, error = reason } = cache?.informer.state ?? {};
-      const { hasSynced: synced = false, resourceVersion = '', store } = cache?.informer ?? {};
+      const { hasSynced = false, resourceVersion = '', store } = cache?.informer ?? {};
+      const synced = hasSynced && !cache?.isAway;
       // One name of a kind may be known before another.
       if (cache || !states.has(kind)) {
         states.set(kind, { kind, synced, resourceVersion, objects: store?.size ?? 0, connected, absent, error });
@@ -178,7 +154,10 @@ export class KindCaches {
     const followed: FollowedKind = new FollowedKind(cluster, declared.name as KindName, {
       clock,
       namespace,
-      tell,
+      tell: (text) => {
+        tell(text);
+        if (declared.cache?.followed === followed) declared.cache.turned();
+      },
       onError: (error) => onError(error, followed.name),
     });
     declared.followed = followed;
@@ -189,7 +168,7 @@ export class KindCaches {
     onWell(followed.name);
     const text = nameOf(type);
     const known = this.#caches.get(text);
-    const cache = known ?? this.#create(followed, type);
+    const cache = known ?? new KindCache(followed, type, this.#deps);
     declared.cache = cache;
     for (const name of [textOf(declared.name), text, textOf(toKind(type))]) this.#caches.set(name, cache);
     for (const [name, valuesOf] of declared.indexers) {
@@ -197,51 +176,7 @@ export class KindCaches {
       cache.informer.store.addIndexers({ [name]: safely(valuesOf, { name, onError: (error) => onError(error, text) }) });
     }
     declared.settle(cache);
-    if (!known) await cache.informer.run(signal);
-  }
-
-  #create(followed: FollowedKind, type: FullType): KindCache {
-    const { clock, keep = (object) => object, onError, onWell } = this.#deps;
-    const text = nameOf(type);
-    const typed = toKind(type);
-    const informer = new Informer<KubernetesObject>(followed, {
-      clock,
-      // A restarted operator must not act on a state older than the one its predecessor acted on.
-      consistentList: true,
-      // A list need not give the kind of each object, but owners and events need it.
-      transform: (object) => keep(object.kind && object.apiVersion ? object : { ...typed, ...object }),
-      onError: (error) => onError(error, text),
-      onStateChange: ({ connected }) => connected && onWell(text),
-    });
-    let client = followed.client as ResourceClient;
-    let complete = informer.synced;
-    let isComplete = true;
-    return {
-      ...{ text, informer, followed, indexers: new Map() },
-      get complete() {
-        return complete;
-      },
-      get isComplete() {
-        return isComplete;
-      },
-      refresh: () => {
-        const refreshed = informer.refresh();
-        complete = refreshed;
-        isComplete = false;
-        const done = (): void => {
-          isComplete ||= complete === refreshed;
-        };
-        refreshed.then(done, () => {}); // nobody may be waiting
-      },
-      // A kind that was deleted may come back with another scope or plural.
-      get type() {
-        return followed.type ?? type;
-      },
-      get client() {
-        client = followed.client ?? client;
-        return client;
-      },
-    };
+    if (!known) await cache.run(signal);
   }
 }
 

@@ -12,6 +12,7 @@
  * - **Serial**, as in the queue: a key runs once at a time, even if a reconcile goes on after its timeout, and it does not run
  *   before the caches have what its last run wrote.
  * - Nothing is reconciled before the caches of all kinds that the controller names are complete, and have what a former leader wrote.
+ *   While one of them, other than its own, is away, keys that are due are held; once it is back, these and those that failed run.
  * - An error of user code affects one key (`reconcile`) or one change (`when`, `keysOf`), and is reported.
  */
 
@@ -29,8 +30,9 @@ import type {
 } from '../workqueue/controller-options.ts';
 import { WorkQueue } from '../workqueue/queue.ts';
 import { defaultRateLimiter, type RateLimiter } from '../workqueue/rate-limiters.ts';
-import type { ControllerCaches, KindCache } from './caches.ts';
+import type { ControllerCaches } from './caches.ts';
 import { ensureFinalizer, removeFinalizer } from './finalizers.ts';
+import type { KindCache } from './kind-cache.ts';
 import { controllerNameOf, isKindName, type KindName } from './kinds.ts';
 import type {
   ChangeType,
@@ -76,6 +78,10 @@ interface Work {
   readonly request: RequestDeps;
   /** The delays of keys that ask to run again at once. */
   readonly hasty: RateLimiter;
+  /** Its kinds. */
+  readonly found: readonly KindCache[];
+  /** The keys that were due while a kind was away. */
+  readonly held: Set<string>;
 }
 
 export class OperatorController<T extends KubernetesObject> {
@@ -117,11 +123,12 @@ export class OperatorController<T extends KubernetesObject> {
   }
 
   get state(): ControllerState {
-    const { queue, handlers } = this.#work ?? {};
+    const { queue, handlers, found } = this.#work ?? {};
+    const hasAll = found?.every(({ isAway }) => !isAway) ?? false;
     return {
       name: this.name,
       concurrency: this.#options.concurrency ?? 1,
-      working: handlers?.every(({ hasSynced }) => hasSynced) ?? false,
+      working: hasAll && (handlers?.every(({ hasSynced }) => hasSynced) ?? false),
       queued: queue?.size ?? 0,
       delayed: queue?.delayed ?? 0,
       inWork: queue?.inWork ?? 0,
@@ -155,14 +162,15 @@ export class OperatorController<T extends KubernetesObject> {
       if (!signal.aborted) throw error;
     });
     if (!found) return;
-    const { queue, end } = this.#createQueue();
+    const { queue, limiter } = this.#createQueue();
     const [own] = found as [KindCache];
     const owned = new Set(found.slice(1, 1 + this.#owns.length));
     const request: RequestDeps = {
       ...{ operator: this.#deps, controller: this.name, clock: this.#clock, caches: this.#caches },
       ...{ own, owns: (cache) => owned.has(cache) },
     };
-    const work: Work = { queue, handlers: [], request, hasty: defaultRateLimiter({ clock: this.#clock }) };
+    const hasty = defaultRateLimiter({ clock: this.#clock });
+    const work: Work = { queue, handlers: [], request, hasty, found, held: new Set() };
     const { concurrency, maxRetries } = this.#options;
     const controller = new Controller<Object>({
       informers: this.#sources(found, work),
@@ -171,8 +179,16 @@ export class OperatorController<T extends KubernetesObject> {
       reconcile: (key, context) => this.#attempt(key, context, work),
       onError: (error, failure) => this.#failed(error, failure),
     });
+    const turned = (): void => {
+      if (found.every(({ isAway }) => !isAway)) takeAtOnce(work, limiter.failed);
+      changed();
+    };
+    for (const { listeners } of found) listeners.add(turned);
     this.#work = work;
-    await controller.run(signal).finally(end);
+    await controller.run(signal).finally(() => {
+      for (const { listeners } of found) listeners.delete(turned);
+      limiter.end();
+    });
     this.#work = undefined;
     this.#races.clear();
     changed();
@@ -183,7 +199,7 @@ export class OperatorController<T extends KubernetesObject> {
     this.#work?.queue.shutDown();
   }
 
-  #createQueue(): { readonly queue: WorkQueue<string>; readonly end: () => void } {
+  #createQueue(): { readonly queue: WorkQueue<string>; readonly limiter: LimiterOfLeadership } {
     const { observer, changed } = this.#deps;
     const clock = this.#clock;
     const limiter = limiterOfLeadership(this.#options.rateLimiter ?? defaultRateLimiter({ clock }), this.#askedMs);
@@ -194,7 +210,7 @@ export class OperatorController<T extends KubernetesObject> {
         changed();
       },
     });
-    return { queue, end: limiter.end };
+    return { queue, limiter };
   }
 
   #declare({ kind, when, indexers }: AnySource): Use {
@@ -269,8 +285,13 @@ export class OperatorController<T extends KubernetesObject> {
     };
   }
 
-  #attempt(key: string, context: ReconcileContext, work: Work): Promise<ReconcileOutcome | undefined> {
+  async #attempt(key: string, context: ReconcileContext, work: Work): Promise<ReconcileOutcome | undefined> {
     const { telemetry } = this.#deps;
+    // While its own kind is away, its objects are reconciled as deleted.
+    if (work.found.some((each) => each.isAway && each !== work.request.own)) {
+      work.held.add(key);
+      return undefined;
+    }
     if (telemetry === undefined) return this.#run(key, context, work);
     const start = { controller: this.name, ...splitKey(key), attempt: context.attempt };
     return telemetry.reconcile(start, (tell) => this.#run(key, context, work, tell));
@@ -408,21 +429,39 @@ function withFinalizer({ when, ...use }: Use, name: string | undefined): Use {
   return { ...use, when: (old, object, event) => isHeld(object) || answerOf(when, old, object, event) };
 }
 
+/** A kind is back: the keys that waited for it, or failed without it, do not wait any longer. */
+function takeAtOnce({ queue, held }: Work, failed: Iterable<string>): void {
+  const keys = new Set([...held, ...failed]);
+  held.clear();
+  for (const key of keys) {
+    queue.cancel(key);
+    queue.forget(key);
+    queue.add(key);
+  }
+}
+
+interface LimiterOfLeadership extends RateLimiter {
+  /** The keys that have failed since they last succeeded. */
+  readonly failed: Iterable<string>;
+  readonly end: () => void;
+}
+
 /**
  * A limiter that respects the delay a server asks for. It serves one leadership: at its end, it forgets the keys that the queue
  * has not.
  */
-function limiterOfLeadership(limiter: RateLimiter, askedMs: Map<unknown, number>): RateLimiter & { readonly end: () => void } {
-  const failed = new Set<unknown>();
+function limiterOfLeadership(limiter: RateLimiter, askedMs: Map<unknown, number>): LimiterOfLeadership {
+  const failed = new Set<string>();
   return {
+    failed,
     when: (key) => {
-      failed.add(key);
+      failed.add(key as string);
       const leastMs = askedMs.get(key) ?? 0;
       askedMs.delete(key);
       return Math.max(leastMs, limiter.when(key));
     },
     forget: (key) => {
-      failed.delete(key);
+      failed.delete(key as string);
       askedMs.delete(key);
       limiter.forget(key);
     },

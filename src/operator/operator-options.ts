@@ -222,7 +222,8 @@ export interface OperatorFailure {
    * - `event`: `when` or `keysOf` threw for a change. `when`: it counts; `keysOf`: it leads to no key.
    * - `source`: the server refuses the objects of a kind, or does not answer. The operator asks again. Or an index function
    *   threw.
-   * - `sync`: some kinds have not synced within `syncTimeoutMs`, or not again since this instance leads. The operator keeps waiting.
+   * - `sync`: some kinds have not synced within `syncTimeoutMs`, or not again since they were deleted, or since this instance leads.
+   *   The operator keeps waiting.
    * - `leader`: a request of the election failed. It is repeated.
    * - `events`: events could not be written.
    */
@@ -294,8 +295,8 @@ export interface OperatorOptions {
    */
   readonly webhooks?: Pick<WebhookServer, 'run' | 'ready'> | undefined;
   /**
-   * After how long `onError` gets the kinds that have not synced, or that a new leader has not listed again, in milliseconds; default
-   * 120,000. 0: never.
+   * After how long `onError` gets the kinds that have not synced, that were deleted and are not back, or that a new leader has not
+   * listed again, in milliseconds; default 120,000. 0: never.
    */
   readonly syncTimeoutMs?: number | undefined;
   /**
@@ -337,7 +338,7 @@ export interface OperatorState {
 export interface KindState {
   /** Such as `deployments.apps/v1`. */
   readonly kind: string;
-  /** Whether the cache holds the whole collection. */
+  /** Whether the cache holds the whole collection; false from when the kind is deleted until its objects are listed again. */
   readonly synced: boolean;
   /** The version of the cache; empty before it is synced. */
   readonly resourceVersion: string;
@@ -355,7 +356,7 @@ export interface KindState {
 export interface ControllerState {
   readonly name: string;
   readonly concurrency: number;
-  /** Whether it reconciles: this instance leads, and all its kinds are synced, for a leader again since it leads. */
+  /** Whether it reconciles: this instance leads, and all its kinds are there and synced, for a leader again since it leads. */
   readonly working: boolean;
   /** Keys that wait for a worker. */
   readonly queued: number;

@@ -111,11 +111,12 @@ export class Operator {
     this.#clock = requireMethod('clock', clock ?? systemClock, 'schedule', 'a Clock');
     this.#failures = new Failures(`operator ${name}`, { clock: this.#clock, print: (line) => log.error(line) });
     const tell: OperatorDeps['tell'] = (error, failure) => this.#tell(error, failure);
-    const caches = new KindCaches({
+    const caches: KindCaches = new KindCaches({
       ...{ cluster, namespace, clock, keep },
       tell: (text) => log.warn(text),
       onError: (error, kind) => tell(error, { during: 'source', kind }),
       onWell: (kind) => this.#failures.up(`the source of ${kind}`),
+      onAway: (text) => this.#limitSync(() => caches.states.filter(({ kind, synced }) => kind === text && !synced)),
       fail: (error) => this.#fail(error),
     });
     const observer = this.#metrics;

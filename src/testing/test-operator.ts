@@ -426,7 +426,7 @@ class TestOperator implements AsyncDisposable {
   #goesOn(): string[] {
     const { kinds, controllers } = this.operator.state;
     const working = controllers.flatMap(({ name, working, queued, inWork }) => {
-      if (!working) return kinds.some(({ absent }) => absent) ? [] : [`${name}, which is not running yet`];
+      if (!working && !kinds.some(({ absent }) => absent)) return [`${name}, which is not running yet`];
       if (queued + inWork === 0) return [];
       const running = Array.from(this.#reconciled).filter(([what, each]) => each.running > 0 && what.startsWith(`${name} `));
       if (running.length > 0) return running.map(([what]) => this.#textOfRunning(what));

@@ -129,7 +129,7 @@ describe('the leader among operators', () => {
     await pass(clock, 2_000); // a watch that ends sooner is a failure of its own
     cut();
     await pass(clock, 20_000);
-    expect(two.operator.state.kinds).toMatchObject([{ synced: true }, { absent: true, synced: true }]);
+    expect(two.operator.state.kinds).toMatchObject([{ synced: true }, { absent: true, synced: false }]);
     state.kind = async () => {
       throw new Error('nobody knows');
     };
@@ -146,7 +146,7 @@ describe('the leader among operators', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('begins without a kind that is gone, and without its objects', async () => {
+  it('waits for a kind that is gone, and begins without its objects', async () => {
     const all = world();
     const { maps, orders, start, clock } = all;
     const seen: unknown[] = [];
@@ -160,6 +160,10 @@ describe('the leader among operators', () => {
     );
     state.gone = true; // and its watch has not heard of that
     await one.stop();
+    await pass(clock, 10_000);
+    expect([two.operator.state.leads, seen]).toEqual([true, []]);
+    await maps.delete('a');
+    state.gone = false;
     await pass(clock, 10_000);
     expect(seen).toEqual([undefined]);
     await two.stop();
