@@ -16,7 +16,6 @@ import { type HealthServer, OperatorHealth, serveHealth } from './health.ts';
 import { type MetricsView, OperatorMetrics } from './metrics.ts';
 import type {
   KindState,
-  Log,
   OperatorChecks,
   OperatorControllerOptions,
   OperatorElectionOptions,
@@ -126,7 +125,7 @@ export class Operator {
       ...{ name, namespace, clock, now, log, caches, observer, telemetry: this.#telemetry, tell, changed },
       events: () => this.events,
     };
-    this.#elector = this.#createElector(log);
+    this.#elector = this.#createElector();
     // An operator that is stopping is not ready.
     const state = (): OperatorState => ({ ...this.state, running: this.state.running && !this.#stopped.signal.aborted });
     const readyWithoutKinds = Boolean(options.webhooks);
@@ -275,7 +274,11 @@ export class Operator {
       await within(work, { limitMs, clock: this.#clock, what });
       return;
     }
+    const { log } = this.#deps;
     const lead = async ({ signal: until }: { readonly signal: AbortSignal }): Promise<void> => {
+      log.info(`${elector.identity} leads (this instance)`);
+      // Told to stop, it gives the lease back, which is no loss.
+      whenAborted(until, (reason) => signal.aborted || log.warn(`${elector.identity} no longer leads: ${whyOf(reason)}`));
       this.#deps.caches.refresh();
       whenAborted(
         until,
@@ -298,7 +301,8 @@ export class Operator {
     return (typeof leaderElection === 'object' ? leaderElection.name : undefined) ?? this.name;
   }
 
-  #createElector(log: Log): LeaderElector | undefined {
+  #createElector(): LeaderElector | undefined {
+    const { log } = this.#deps;
     const { cluster, leaderElection, namespace: own, clock } = this.#options;
     if (!leaderElection) return undefined;
     const { namespace, ...settings }: OperatorElectionOptions = leaderElection === true ? {} : leaderElection;
@@ -307,7 +311,7 @@ export class Operator {
     const { identity = `${hostname()}_${crypto.randomUUID().slice(0, 8)}` } = settings;
     return new LeaderElector({
       clock,
-      onNewLeader: (leader) => log.info(`${leader} leads${leader === identity ? ' (this instance)' : ''}`),
+      onNewLeader: (leader) => leader === identity || log.info(`${leader} leads`),
       ...settings,
       identity,
       name: this.#leaseName,

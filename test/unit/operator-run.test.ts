@@ -15,11 +15,16 @@ type Lease = { readonly spec: { readonly holderIdentity: string } };
 const LEASES = 'leases.coordination.k8s.io/v1';
 const noop = (): void => {};
 
-describe('the leader among operators', () => {
-  const election = (identity: string, { clock }: ReturnType<typeof world>): Partial<OperatorOptions> => ({
-    leaderElection: { identity, now: () => clock.now() + 1e12, random: () => 0 },
-  });
+const election = (identity: string, { clock }: ReturnType<typeof world>): Partial<OperatorOptions> => ({
+  leaderElection: { identity, now: () => clock.now() + 1e12, random: () => 0 },
+});
 
+const pass = async (clock: FakeClock, ms: number): Promise<void> => {
+  for (let spent = 0; spent < ms; spent += 100) await clock.advanceAsync(100);
+  await settle();
+};
+
+describe('the leader among operators', () => {
   it('works alone; another one takes over at once when it stops, with caches that it had before', async () => {
     const all = world();
     const { orders, start, clock, lines, server } = all;
@@ -109,10 +114,6 @@ describe('the leader among operators', () => {
       return named;
     };
     return { state, cut, cluster: { ...all.cluster, kind } };
-  };
-  const pass = async (clock: FakeClock, ms: number): Promise<void> => {
-    for (let spent = 0; spent < ms; spent += 100) await clock.advanceAsync(100);
-    await settle();
   };
 
   it('does not count a kind as gone that has come back since it asked', async () => {
@@ -468,7 +469,8 @@ describe('the beginning of an operator', () => {
     await stop();
   });
 
-  it('logs that its lease can be reached again', async () => {
+  /** An operator whose lease can be out of reach. */
+  const reaching = async () => {
     const all = world();
     const { clock, lines, cluster } = all;
     let [away, asked] = [false, 0];
@@ -484,16 +486,55 @@ describe('the beginning of an operator', () => {
         cluster: { ...cluster, resource: (type) => (type === LEASES ? { in: () => failing } : cluster.resource(type)) as never },
       },
     );
-    away = true;
-    for (let at = 0; at < 50; at++) await clock.advanceAsync(100);
-    const failures = asked;
-    away = false;
-    for (let at = 0; at < 50; at++) await clock.advanceAsync(100);
+    const outage = async (ms: number): Promise<number> => {
+      const before = asked;
+      away = true;
+      await pass(clock, ms);
+      away = false;
+      await pass(clock, 5_000);
+      return asked - before;
+    };
+    return { clock, lines, stop, outage };
+  };
+
+  it('logs that its lease can be reached again', async () => {
+    const { clock, lines, stop, outage } = await reaching();
+    const failures = await outage(5_000);
     expect(lines.map((line) => line.replace(/ \(at.*/, ''))).toEqual([
       'info: one leads (this instance)',
       'error: watchmux operator shop: the lease failed: Error: away 1',
       `error: watchmux operator shop: the lease works again, after ${failures} failures`,
     ]);
+    await stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('logs that it no longer leads, and that it leads again, each time', async () => {
+    const { clock, lines, stop, outage } = await reaching();
+    const led = (): string[] => lines.splice(0).filter((line) => line.includes('leads'));
+    expect(led()).toEqual(['info: one leads (this instance)']);
+    for (let at = 0; at < 2; at++) {
+      await outage(12_000);
+      expect(led()).toEqual([
+        'warn: one no longer leads: the lease was not renewed for 10000 ms',
+        'info: one leads (this instance)',
+      ]);
+    }
+    await stop();
+    expect(led()).toEqual([]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('logs who has taken its lease', async () => {
+    const all = world();
+    const { clock, lines, server, start } = all;
+    const { stop } = await start({}, election('one', all));
+    const leases = server.resource(LEASES).in('default');
+    await leases.patch('shop', { spec: { holderIdentity: 'two' } });
+    await pass(clock, 5_000);
+    const [led, ...more] = lines.filter((line) => line.includes('leads'));
+    expect(led).toBe('info: one leads (this instance)');
+    expect(more.sort()).toEqual(['info: two leads', 'warn: one no longer leads: two leads']);
     await stop();
     expect(clock.pending).toBe(0);
   });
