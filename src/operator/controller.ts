@@ -20,8 +20,8 @@ import { type KubernetesObject, metadataOf, splitKey } from '../cache/object.ts'
 import type { Indexers } from '../cache/store/indexer.ts';
 import { isAbortOf, untilAborted, whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, checkText, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
-import { Controller } from '../workqueue/controller.ts';
+import { callable, checkOptions, checkText, invalid, isRecord, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { Controller, requeueAfterOf } from '../workqueue/controller.ts';
 import type {
   ControllerFailure,
   ControllerInformer,
@@ -105,18 +105,15 @@ export class OperatorController<T extends KubernetesObject> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
   constructor(options: OperatorControllerOptions<T>, deps: OperatorDeps) {
-    const { for: own, owns = [], watches = [], reads = [], name } = checkOptions(options, NAMES);
-    checkWork(options);
+    checkController(options);
+    const { for: own, owns = [], watches = [], reads = [], name } = options;
     this.#options = options;
     this.#deps = deps;
     this.#clock = deps.clock ?? systemClock;
     const use = (given: unknown): Use => this.#declare(toSource(given));
     this.#for = withFinalizer(use(own), options.finalizer?.name);
     this.#owns = owns.map(use);
-    this.#watches = (watches as readonly WatchedOptions<Object>[]).map(({ keysOf, ...source }) => {
-      if (!callable('keysOf', keysOf)) throw invalid('keysOf', keysOf, 'a function');
-      return { ...use(source), keysOf };
-    });
+    this.#watches = (watches as readonly WatchedOptions<Object>[]).map(({ keysOf, ...source }) => ({ ...use(source), keysOf }));
     this.#reads = reads.map(use);
     this.name = checkText('name', name ?? controllerNameOf(kindOf(own)));
     this.#caches = deps.caches.only(this.#uses.map(({ text }) => text));
@@ -239,13 +236,29 @@ export class OperatorController<T extends KubernetesObject> {
           (event === 'DELETED' || isCurrent(old) || isCurrent(object)) && (when ? answerOf(when, old, object, event) : true);
         return { text, when: counts, keysOf: keysOfOwner };
       }),
-      ...this.#watches.map(({ keysOf, ...use }): Use => ({ ...use, keysOf: (object) => keysOf(object, this.#caches) })),
+      ...this.#watches.map(({ keysOf, ...use }): Use => {
+        return { ...use, keysOf: (object) => this.#usable(keysOf(object, this.#caches), own, use.text) };
+      }),
     ];
     return uses.map(({ when, keysOf }, at) => ({
       informer: this.#filtered(found[at] as KindCache, when, work),
       keysOf,
       resyncMs: at === 0 ? resyncMs : 0,
     }));
+  }
+
+  /** Reports keys that no object of the controller's kind can have: a reconcile would take it for deleted. Returns the others. */
+  #usable(keys: readonly string[], { type, text }: KindCache, kind: string): readonly string[] {
+    if (!Array.isArray(keys)) return keys; // which is reported for all controllers
+    const expected = type.namespaced
+      ? `keys "namespace/name", because ${text} has namespaces`
+      : `names without a namespace, because ${text} has none`;
+    return keys.filter((key: unknown) => {
+      const parts = typeof key === 'string' ? key.split('/') : [];
+      if (parts.length === (type.namespaced ? 2 : 1) && parts.every(Boolean)) return true;
+      this.#deps.tell(invalid('keysOf', key, expected), { during: 'event', controller: this.name, kind });
+      return false;
+    });
   }
 
   /** An informer that shows only the changes that `when` accepts. */
@@ -311,9 +324,9 @@ export class OperatorController<T extends KubernetesObject> {
     this.#reconciling.add(key);
     observer.onReconcileStart(this.name);
     try {
-      const outcome = await this.#step(createRequest<T>(work.request, key, { ...context, signal: time.signal, begun }));
+      const asked = await this.#step(createRequest<T>(work.request, key, { ...context, signal: time.signal, begun }));
       if (time.isOver()) throw time.signal.reason;
-      const requeueAfterMs = delayOf(key, outcome, work.hasty);
+      const requeueAfterMs = delayOf(key, asked, work.hasty);
       result = requeueAfterMs === undefined ? 'success' : 'requeue_after';
       return { requeueAfterMs };
     } catch (error) {
@@ -371,24 +384,24 @@ export class OperatorController<T extends KubernetesObject> {
     return { signal: ended.signal, isOver: () => isOver, end };
   }
 
-  /** Reconciles, or finalizes. */
-  async #step(request: ReconcileRequest<T>): Promise<ReconcileOutcome | undefined> {
+  /** Reconciles, or finalizes. Resolves with the time after which the key asks to run again. */
+  async #step(request: ReconcileRequest<T>): Promise<number | undefined> {
     const { finalizer } = this.#options;
     const { object, signal } = request;
-    if (!finalizer || !object) return (await this.#options.reconcile(request)) ?? undefined;
+    if (!finalizer || !object) return requeueAfterOf(await this.#options.reconcile(request));
     const { name } = finalizer;
     const resource = request.resource<T>(kindOf(this.#options.for));
     if (!isDeleting(object)) {
       const { result, object: held = object } = await ensureFinalizer(resource, object, name, { signal });
       // By now it is being deleted, or gone: the cache will show it.
       if (result === 'deleting' || result === 'gone') return undefined;
-      return (await this.#options.reconcile({ ...request, object: held })) ?? undefined;
+      return requeueAfterOf(await this.#options.reconcile({ ...request, object: held }));
     }
     if (!metadataOf(object).finalizers?.includes(name)) return undefined; // only others hold it
-    const outcome = (await finalizer.finalize({ ...request, object })) ?? undefined;
+    const asked = requeueAfterOf(await finalizer.finalize({ ...request, object }));
     signal.throwIfAborted(); // it may have given up
-    if (outcome?.requeueAfterMs === undefined) await removeFinalizer(resource, object, name, { signal });
-    return outcome;
+    if (asked === undefined) await removeFinalizer(resource, object, name, { signal });
+    return asked;
   }
 
   #failed(error: unknown, { during, key, attempt, dropped }: ControllerFailure): void {
@@ -407,10 +420,24 @@ interface Limit {
   readonly end: () => void;
 }
 
-function checkWork<T extends KubernetesObject>(options: OperatorControllerOptions<T>): void {
-  const { reconcile, finalizer, concurrency, maxRetries = Infinity, rateLimiter, reconcileTimeoutMs, resyncMs } = options;
+/**
+ * Checks all options of a controller but the kinds themselves.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option.
+ */
+export function checkController<T extends KubernetesObject>(options: OperatorControllerOptions<T>): void {
+  const { reconcile, finalizer, concurrency, maxRetries = Infinity, ...more } = checkOptions(options, NAMES);
+  const { rateLimiter, reconcileTimeoutMs, resyncMs, watches = [] } = more;
+  for (const name of ['owns', 'watches', 'reads'] as const) {
+    if (!Array.isArray(more[name] ?? [])) throw invalid(name, more[name], 'a list');
+  }
+  for (const [at, watched] of (watches as readonly WatchedOptions<Object>[]).entries()) {
+    if (!isRecord(watched)) throw invalid(`watches[${at}]`, watched, '{ kind, keysOf }');
+    if (!callable('keysOf', watched.keysOf)) throw invalid('keysOf', watched.keysOf, 'a function');
+  }
   if (!callable('reconcile', reconcile)) throw invalid('reconcile', reconcile, 'a function');
-  if (finalizer) {
+  if (finalizer !== undefined) {
+    if (!isRecord(finalizer)) throw invalid('finalizer', finalizer, '{ name, finalize }');
     checkText('finalizer.name', checkOptions(finalizer, ['name', 'finalize']).name);
     if (!callable('finalizer.finalize', finalizer.finalize)) throw invalid('finalizer.finalize', undefined, 'a function');
   }
@@ -474,8 +501,7 @@ function limiterOfLeadership(limiter: RateLimiter, askedMs: Map<unknown, number>
 }
 
 /** When a key runs again. "At once" backs off as after a failure, so that other keys get their turn. */
-function delayOf(key: string, outcome: ReconcileOutcome | undefined, hasty: RateLimiter): number | undefined {
-  const { requeueAfterMs: asked } = outcome ?? {};
+function delayOf(key: string, asked: number | undefined, hasty: RateLimiter): number | undefined {
   if (asked !== undefined && !Number.isFinite(asked)) {
     throw invalid('requeueAfterMs', asked, 'a finite number of milliseconds');
   }

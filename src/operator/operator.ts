@@ -4,7 +4,17 @@ import { segment } from '../cache/resource-client.ts';
 import type { Cluster } from '../kubernetes/cluster.ts';
 import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, listed, systemClock, upkeepClock, within } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber, whyOf } from '../watch/errors.ts';
+import {
+  callable,
+  checkOptions,
+  invalid,
+  isRecord,
+  isWatchError,
+  requireMethod,
+  WatchError,
+  wholeNumber,
+  whyOf,
+} from '../watch/errors.ts';
 import { Failures, oneLine, quietly } from '../watch/failures.ts';
 import { type Telemetry, toTelemetry } from '../watch/telemetry.ts';
 import type { LeaseResource } from '../workqueue/election.ts';
@@ -12,7 +22,7 @@ import { LeaderElector } from '../workqueue/leader-elector.ts';
 import { type CachesDeps, KindCaches } from './caches.ts';
 import { OperatorController } from './controller.ts';
 import { EventRecorder } from './event-recorder.ts';
-import { type HealthServer, OperatorHealth, serveHealth } from './health.ts';
+import { checkListen, type HealthServer, OperatorHealth, serveHealth } from './health.ts';
 import { type MetricsView, OperatorMetrics } from './metrics.ts';
 import type {
   KindState,
@@ -101,6 +111,11 @@ export class Operator {
     callable('onError', onError);
     this.#telemetry = toTelemetry(options.telemetry, (error) => this.#failures.failed('the telemetry', error));
     callable('now', options.now);
+    const { listen, leaderElection = false } = options;
+    if (listen !== undefined) checkListen(listen);
+    if (typeof leaderElection !== 'boolean' && !isRecord(leaderElection)) {
+      throw invalid('leaderElection', leaderElection, 'true, false or an object with its options');
+    }
     if (options.webhooks) requireMethod('webhooks', options.webhooks, 'run', 'a WebhookServer');
     wholeNumber('syncTimeoutMs', options.syncTimeoutMs ?? SYNC_TIMEOUT_MS);
     wholeNumber('shutdownTimeoutMs', options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS);

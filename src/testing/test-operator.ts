@@ -19,6 +19,7 @@ import { ApiServer } from '../apiserver/server.ts';
 import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../cache/object.ts';
 import { type GroupVersionKind, nameOf, type ResourceClient, type ResourceType } from '../cache/resource-client.ts';
 import { compareVersions } from '../cache/versions.ts';
+import { checkController } from '../operator/controller.ts';
 import { controllerNameOf, type KindName, queryOf, textOf } from '../operator/kinds.ts';
 import { Operator } from '../operator/operator.ts';
 import type { Log, OperatorControllerOptions, OperatorFailure, ReconcileRequest } from '../operator/operator-options.ts';
@@ -110,6 +111,10 @@ export async function testOperator(options: TestOperatorOptions): Promise<TestOp
   const { controllers, resources = [], startMs = START_MS, onError, ...more } = checkOptions(options, NAMES);
   const objects = (more.objects ?? []) as readonly KubernetesObject[];
   if (!Array.isArray(controllers)) throw invalid('controllers', controllers, 'an array of controllers');
+  for (const each of controllers) checkController(each);
+  for (const [name, list] of Object.entries({ resources, objects })) {
+    if (!Array.isArray(list)) throw invalid(name, list, 'an array');
+  }
   callable('onError', onError);
   const kinds = objects.map(({ apiVersion = '', kind = '' }, at) => ({ name: { apiVersion, kind }, place: `objects[${at}]` }));
   const names = [...kindsOf(controllers), ...kinds];

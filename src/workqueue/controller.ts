@@ -1,7 +1,7 @@
 import { versionOf } from '../cache/object.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { listed, systemClock, upkeepClock } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, isRecord, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Failures, oneLine, quietly } from '../watch/failures.ts';
 import type {
   ControllerFailure,
@@ -167,7 +167,7 @@ export class Controller<T = unknown> {
       hold(reached.catch((error) => signal.aborted || this.#tell(error, { during: 'wrote', key, dropped: false })));
     };
     try {
-      const { requeueAfterMs } = ((await this.#reconcile(key, { signal, attempt, wrote })) ?? {}) as ReconcileResult;
+      const requeueAfterMs = requeueAfterOf(await this.#reconcile(key, { signal, attempt, wrote }));
       if (requeueAfterMs !== undefined) this.queue.addAfter(key, requeueAfterMs);
     } catch (error) {
       if (attempt <= this.#maxRetries || signal.aborted) throw error;
@@ -197,6 +197,20 @@ const OPTIONS = [
   ...(['informers', 'reconcile', 'concurrency', 'maxRetries', 'queue', 'wroteTimeoutMs', 'syncTimeoutMs', 'onError'] as const),
 ] as const;
 
+/**
+ * The time after which a key is to run again, as a reconcile has returned it. Anything else that it returns is ignored, because a
+ * short function returns whatever its last call does.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for a member that is meant to say so, such as `requeueAfter`.
+ */
+export function requeueAfterOf(result: unknown): number | undefined {
+  if (!isRecord(result)) return undefined;
+  const { requeueAfterMs, ...others }: ReconcileResult & Readonly<Record<string, unknown>> = result;
+  const wrong = Object.keys(others).find((name) => name.startsWith('requeue') && others[name] !== undefined);
+  if (wrong !== undefined) throw invalid(wrong.slice(0, 80), others[wrong], '`requeueAfterMs`, in milliseconds, instead of it');
+  return requeueAfterMs;
+}
+
 /** Checks one entry of the option `informers`, and converts both forms to one. */
 function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>): ControllerSource<T> {
   const source =
@@ -204,6 +218,7 @@ function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>): Contro
   requireMethod('informer', source.informer, 'addHandler', 'an Informer');
   callable('keysOf', source.keysOf);
   callable('filter', source.filter);
+  if (source.resyncMs !== undefined) wholeNumber('resyncMs', source.resyncMs);
   return source;
 }
 
@@ -245,5 +260,7 @@ function enqueuer<T>(
 function checkedKeys(keys: readonly string[]): readonly string[] {
   quietly(() => keys); // an async function's, which nobody waits for
   if (!Array.isArray(keys)) throw invalid('keysOf', keys, 'it to return an array of strings');
+  const wrong = keys.findIndex((key) => typeof key !== 'string');
+  if (wrong >= 0) throw invalid(`keysOf, result[${wrong}]`, keys[wrong], 'a string');
   return keys;
 }

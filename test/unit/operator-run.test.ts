@@ -430,10 +430,25 @@ describe('the beginning of an operator', () => {
     expect(wrong({ syncTimeoutMs: 0.5 })).toContain('syncTimeoutMs: expected a whole number');
     expect(wrong({ nme: 'x' })).toContain('unknown option nme: did you mean name?');
     expect(wrong({ leaderElection: { retryMs: 0 } })).toContain('retryMs: expected a whole number >= 1');
+    expect(wrong({ leaderElection: 'yes' })).toBe(
+      'leaderElection: expected true, false or an object with its options, got "yes"',
+    );
+    expect(wrong({ listen: 8080 })).toBe('listen: expected { port, host }, got 8080');
+    expect(wrong({ listen: { prt: 1 } })).toContain('unknown option prt: did you mean port?');
+    expect(wrong({ listen: { port: '80' } })).toContain('listen.port: expected a whole number >= 0, got "80"');
+    expect(wrong({ listen: { port: 70_000 } })).toContain('listen.port: expected at most 65535, got 70000');
+    expect(wrong({ listen: { port: 1, host: 1 } })).toContain('listen.host: expected a string, got 1');
     const own = new Operator({ cluster, name: 'shop' });
     const bad = (options: object): unknown => (thrown(() => own.controller(options as never)) as Error).message;
     expect(bad({ for: ORDER })).toContain('reconcile: expected a function');
     expect(bad({ for: 7, reconcile: noop })).toContain('kind: expected');
+    for (const name of ['owns', 'watches', 'reads']) {
+      expect(bad({ for: ORDER, reconcile: noop, [name]: 'configmaps/v1' })).toBe(`${name}: expected a list, got "configmaps/v1"`);
+    }
+    expect(bad({ for: ORDER, reconcile: noop, watches: ['configmaps/v1'] })).toBe(
+      'watches[0]: expected { kind, keysOf }, got "configmaps/v1"',
+    );
+    expect(bad({ for: ORDER, reconcile: noop, finalizer: 'x' })).toBe('finalizer: expected { name, finalize }, got "x"');
     expect(bad({ for: { kind: ORDER, wen: noop }, reconcile: noop })).toContain('unknown option wen: did you mean when?');
     expect(bad({ for: ORDER, reconcile: noop, concurrency: 0 })).toContain('concurrency: expected');
     expect(bad({ for: ORDER, reconcile: noop, watches: [{ kind: ORDER }] })).toContain('keysOf: expected a function');
