@@ -60,7 +60,7 @@ export class KindCache {
       // A list need not give the kind of each object, but owners and events need it.
       transform: (object) => keep(object.kind && object.apiVersion ? object : { ...typed, ...object }),
       onError: (error) => onError(error, text),
-      // The empty list of a kind that is away is no sign that it works.
+      // A kind that is away has an empty list, which does not mean that its source works.
       onStateChange: ({ connected }) => connected && !followed.waiting && onWell(text),
     });
     this.#complete = this.informer.synced;

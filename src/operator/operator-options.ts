@@ -222,8 +222,8 @@ export interface OperatorFailure {
   /**
    * - `reconcile`: a reconcile failed, or took too long. It runs again, unless the key is `dropped`.
    * - `wrote`: a cache did not get what was written in time. The key runs anyway.
-   * - `event`: `when` or `keysOf` threw for a change, or `keysOf` returned what is no key. `when`: it counts; `keysOf`: it leads to
-   *   no key.
+   * - `event`: `when` or `keysOf` threw for a change, or `keysOf` returned something else than keys. `when`: it counts; `keysOf`: it
+   *   leads to no key.
    * - `source`: the server refuses the objects of a kind, or does not answer. The operator asks again. Or an index function
    *   threw.
    * - `sync`: some kinds have not synced within `syncTimeoutMs`, or not again since they were deleted, or since this instance leads.

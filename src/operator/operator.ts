@@ -292,7 +292,7 @@ export class Operator {
     const { log } = this.#deps;
     const lead = async ({ signal: until }: { readonly signal: AbortSignal }): Promise<void> => {
       log.info(`${elector.identity} leads (this instance)`);
-      // Told to stop, it gives the lease back, which is no loss.
+      // Told to stop, it gives the lease back, and everybody knows why.
       whenAborted(until, (reason) => signal.aborted || log.warn(`${elector.identity} no longer leads: ${whyOf(reason)}`));
       this.#deps.caches.refresh();
       whenAborted(

@@ -95,7 +95,7 @@ describe('the project', () => {
     expect(said).toContain('website-operator/ has an operator for websites.example.com. Next:\n\n  cd website-operator\n');
     const readme = readFileSync(join(parent, 'website-operator/README.md'), 'utf8');
     for (const text of [said, readme]) expect(text).toContain('npm pkg set dependencies.watchmux=file:PATH');
-    for (const peer of ['re2js', '@marcbachmann/cel-js']) expect(readme).toContain(`npm install --save-dev ${peer}`);
+    for (const peer of ['re2js', '@marcbachmann/cel-js']) expect(readme).toContain(`npm i -D ${peer}`);
     expect(filesIn(folder).filter((file) => /sample/i.test(readFileSync(join(folder, file), 'utf8')))).toEqual([]);
     const { name, dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
     expect({ name, dependencies }).toEqual({
