@@ -1,7 +1,7 @@
 import { versionOf } from '../cache/object.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { listed, systemClock, upkeepClock } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, isRecord, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Failures, oneLine, quietly } from '../watch/failures.ts';
 import type {
   ControllerFailure,
@@ -204,11 +204,10 @@ const OPTIONS = [
  * @throws {WatchError} INVALID_ARGUMENT for a member that is meant to say so, such as `requeueAfter`.
  */
 export function requeueAfterOf(result: unknown): number | undefined {
-  if (!isRecord(result)) return undefined;
-  const { requeueAfterMs, ...others }: ReconcileResult & Readonly<Record<string, unknown>> = result;
-  const wrong = Object.keys(others).find((name) => name.startsWith('requeue') && others[name] !== undefined);
-  if (wrong !== undefined) throw invalid(wrong.slice(0, 80), others[wrong], '`requeueAfterMs`, in milliseconds, instead of it');
-  return requeueAfterMs;
+  for (const [name, value] of Object.entries(result ?? {})) {
+    if (/^requeue(?!AfterMs$)/.test(name) && value !== undefined) throw invalid(name, value, 'requeueAfterMs instead');
+  }
+  return (result as ReconcileResult | undefined)?.requeueAfterMs;
 }
 
 /** Checks one entry of the option `informers`, and converts both forms to one. */
@@ -218,7 +217,7 @@ function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>): Contro
   requireMethod('informer', source.informer, 'addHandler', 'an Informer');
   callable('keysOf', source.keysOf);
   callable('filter', source.filter);
-  if (source.resyncMs !== undefined) wholeNumber('resyncMs', source.resyncMs);
+  wholeNumber('resyncMs', source.resyncMs ?? 0);
   return source;
 }
 
@@ -259,8 +258,7 @@ function enqueuer<T>(
 /** A string is also iterable, and a common mistake. */
 function checkedKeys(keys: readonly string[]): readonly string[] {
   quietly(() => keys); // an async function's, which nobody waits for
-  if (!Array.isArray(keys)) throw invalid('keysOf', keys, 'it to return an array of strings');
-  const wrong = keys.findIndex((key) => typeof key !== 'string');
-  if (wrong >= 0) throw invalid(`keysOf, result[${wrong}]`, keys[wrong], 'a string');
+  if (!Array.isArray(keys) || keys.some((key) => typeof key !== 'string'))
+    throw invalid('keysOf', keys, 'it to return an array of strings');
   return keys;
 }

@@ -162,7 +162,10 @@ describe('changes become keys', () => {
     await start();
     informer.set('x');
     await turn();
-    expect([began, told]).toEqual([[], [`event x WatchError: keysOf, result[0]: expected a string, got ${key}`]]);
+    expect([began, told]).toEqual([
+      [],
+      [`event x WatchError: keysOf: expected it to return an array of strings, got ${key ?? ''},a`],
+    ]);
   });
 
   it('what the queue refuses is told', async () => {
@@ -305,7 +308,7 @@ describe('reconcile', () => {
     await start();
     informer.set('a');
     await turn();
-    const expected = 'expected `requeueAfterMs`, in milliseconds, instead of it';
+    const expected = 'expected requeueAfterMs instead';
     expect(told).toEqual([`reconcile a 1 WatchError: ${member}: ${expected}, got ${got}`]);
   });
 
