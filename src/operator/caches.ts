@@ -10,60 +10,35 @@
  * - A leadership begins with the newest state of each kind: its predecessor may have written more than the caches have heard of.
  * - After `run` there is no pending request or timer.
  */
-
-import { Informer } from '../cache/informer/informer.ts';
+import type { Informer } from '../cache/informer/informer.ts';
 import type { InformerStore } from '../cache/informer/informer-options.ts';
 import { type KubernetesObject, keyOf } from '../cache/object.ts';
 import { nameOf, type ResourceClient } from '../cache/resource-client.ts';
 import type { Indexers, IndexFunction } from '../cache/store/indexer.ts';
-import { Latch } from '../watch/abort.ts';
-import type { Clock } from '../watch/clock.ts';
 import { getOrMake, invalid, WatchError } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { FollowedKind } from './followed-kind.ts';
-import { type FullType, type KindName, type ResourceSource, textOf, toKind } from './kinds.ts';
+import { type IndexFunctions, KindCache, type KindCacheDeps } from './kind-cache.ts';
+import { type KindName, type ResourceSource, textOf, toKind } from './kinds.ts';
 import type { Caches, KindState } from './operator-options.ts';
 import { controllerOf } from './owners.ts';
 
-/** A kind that the server has, and its objects. */
-export interface KindCache {
-  /** Such as `deployments.apps/v1`. */
-  readonly text: string;
-  readonly type: FullType;
-  readonly client: ResourceClient;
-  readonly informer: Informer<KubernetesObject>;
-  /** The informer's source. */
-  readonly followed: FollowedKind;
-  readonly indexers: IndexFunctions;
-  /** Resolves when the cache is complete; for a leader, when it has all that was written before this instance led. */
-  readonly complete: Promise<void>;
-  readonly isComplete: boolean;
-  /** From here on, only a state that is asked for after this call is complete. */
-  refresh(): void;
-}
-
-type IndexFunctions = Map<string, IndexFunction<KubernetesObject>>;
-
+/** A kind that was asked for. */
 interface Declared {
   readonly name: KindName<object>;
   readonly indexers: IndexFunctions;
-  readonly found: Latch<KindCache>;
+  readonly found: Promise<KindCache>;
+  readonly settle: (cache: KindCache) => void;
   followed?: FollowedKind;
   cache?: KindCache;
 }
 
 /** What the caches need from the operator. */
-export interface CachesDeps {
+export interface CachesDeps extends KindCacheDeps {
   readonly cluster: ResourceSource;
   readonly namespace: string | undefined;
-  readonly clock: Clock | undefined;
-  /** Returns what the caches keep of each object. Default: the object. */
-  readonly keep?: ((object: KubernetesObject) => KubernetesObject) | undefined;
   /** Called when the server does not have a kind, and when it does again. */
   readonly tell: (text: string) => void;
-  /** Called with each failure of a kind's source, and when it works. */
-  readonly onError: (error: unknown, kind: string) => void;
-  readonly onWell: (kind: string) => void;
   /** Called with an error that ends the operator. */
   readonly fail: (error: unknown) => void;
 }
@@ -85,7 +60,13 @@ export class KindCaches {
    */
   declare(name: KindName<object>, indexers: Indexers<KubernetesObject> = {}): string {
     const text = textOf(name);
-    const declared = getOrMake(this.#declared, text, () => ({ name, indexers: new Map(), found: new Latch<KindCache>() }));
+    const declared = getOrMake(this.#declared, text, () => {
+      let settle: Declared['settle'] = () => {};
+      const found = new Promise<KindCache>((resolve) => {
+        settle = resolve;
+      });
+      return { name, indexers: new Map(), found, settle };
+    });
     for (const each of Object.entries(indexers)) addIndex(declared.indexers, each, text);
     return text;
   }
@@ -103,7 +84,7 @@ export class KindCaches {
 
   /** Resolves with a declared kind once the server has it. */
   found(text: string): Promise<KindCache> {
-    return (this.#declared.get(text) as Declared).found.promise;
+    return (this.#declared.get(text) as Declared).found;
   }
 
   /** The cache of a kind that was declared, and that the server has. */
@@ -137,7 +118,8 @@ export class KindCaches {
       const kind = cache?.text ?? text;
       const { waiting: absent = false, error: reason } = cache?.followed ?? followed ?? {};
       const { connected = false, error = reason } = cache?.informer.state ?? {};
-      const { hasSynced: synced = false, resourceVersion = '', store } = cache?.informer ?? {};
+      const { hasSynced = false, resourceVersion = '', store } = cache?.informer ?? {};
+      const synced = hasSynced && !cache?.isAway;
       // One name of a kind may be known before another.
       if (cache || !states.has(kind)) {
         states.set(kind, { kind, synced, resourceVersion, objects: store?.size ?? 0, connected, absent, error });
@@ -148,7 +130,7 @@ export class KindCaches {
 
   /** Resolves when all kinds have synced. Rejects if they end before. */
   async synced(): Promise<void> {
-    const sync = async ({ found }: Declared): Promise<void> => (await found.promise).informer.synced;
+    const sync = async ({ found }: Declared): Promise<void> => (await found).informer.synced;
     await Promise.all(Array.from(this.#declared.values(), sync));
   }
 
@@ -172,7 +154,10 @@ export class KindCaches {
     const followed: FollowedKind = new FollowedKind(cluster, declared.name as KindName, {
       clock,
       namespace,
-      tell,
+      tell: (text) => {
+        tell(text);
+        if (declared.cache?.followed === followed) declared.cache.turned();
+      },
       onError: (error) => onError(error, followed.name),
     });
     declared.followed = followed;
@@ -183,59 +168,15 @@ export class KindCaches {
     onWell(followed.name);
     const text = nameOf(type);
     const known = this.#caches.get(text);
-    const cache = known ?? this.#create(followed, type);
+    const cache = known ?? new KindCache(followed, type, this.#deps);
     declared.cache = cache;
     for (const name of [textOf(declared.name), text, textOf(toKind(type))]) this.#caches.set(name, cache);
     for (const [name, valuesOf] of declared.indexers) {
       if (!addIndex(cache.indexers, [name, valuesOf], text)) continue;
       cache.informer.store.addIndexers({ [name]: safely(valuesOf, { name, onError: (error) => onError(error, text) }) });
     }
-    declared.found.open(cache);
-    if (!known) await cache.informer.run(signal);
-  }
-
-  #create(followed: FollowedKind, type: FullType): KindCache {
-    const { clock, keep = (object) => object, onError, onWell } = this.#deps;
-    const text = nameOf(type);
-    const typed = toKind(type);
-    const informer = new Informer<KubernetesObject>(followed, {
-      clock,
-      // A restarted operator must not act on a state older than the one its predecessor acted on.
-      consistentList: true,
-      // A list need not give the kind of each object, but owners and events need it.
-      transform: (object) => keep(object.kind && object.apiVersion ? object : { ...typed, ...object }),
-      onError: (error) => onError(error, text),
-      onStateChange: ({ connected }) => connected && onWell(text),
-    });
-    let client = followed.client as ResourceClient;
-    let complete = informer.synced;
-    let isComplete = true;
-    return {
-      ...{ text, informer, followed, indexers: new Map() },
-      get complete() {
-        return complete;
-      },
-      get isComplete() {
-        return isComplete;
-      },
-      refresh: () => {
-        const refreshed = informer.refresh();
-        complete = refreshed;
-        isComplete = false;
-        const done = (): void => {
-          isComplete ||= complete === refreshed;
-        };
-        refreshed.then(done, () => {}); // nobody may be waiting
-      },
-      // A kind that was deleted may come back with another scope or plural.
-      get type() {
-        return followed.type ?? type;
-      },
-      get client() {
-        client = followed.client ?? client;
-        return client;
-      },
-    };
+    declared.settle(cache);
+    if (!known) await cache.run(signal);
   }
 }
 

@@ -12,6 +12,7 @@
  * - **Serial**, as in the queue: a key runs once at a time, even if a reconcile goes on after its timeout, and it does not run
  *   before the caches have what its last run wrote.
  * - Nothing is reconciled before the caches of all kinds that the controller names are complete, and have what a former leader wrote.
+ *   While one of them, other than its own, is away, keys that are due are held; once it is back, these and those that failed run.
  * - An error of user code affects one key (`reconcile`) or one change (`when`, `keysOf`), and is reported.
  */
 
@@ -19,8 +20,8 @@ import { type KubernetesObject, metadataOf, splitKey } from '../cache/object.ts'
 import type { Indexers } from '../cache/store/indexer.ts';
 import { isAbortOf, untilAborted, whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, checkText, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
-import { Controller } from '../workqueue/controller.ts';
+import { callable, checkOptions, checkText, invalid, isRecord, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { Controller, requeueAfterOf } from '../workqueue/controller.ts';
 import type {
   ControllerFailure,
   ControllerInformer,
@@ -29,8 +30,9 @@ import type {
 } from '../workqueue/controller-options.ts';
 import { WorkQueue } from '../workqueue/queue.ts';
 import { defaultRateLimiter, type RateLimiter } from '../workqueue/rate-limiters.ts';
-import type { ControllerCaches, KindCache } from './caches.ts';
+import type { ControllerCaches } from './caches.ts';
 import { ensureFinalizer, removeFinalizer } from './finalizers.ts';
+import type { KindCache } from './kind-cache.ts';
 import { controllerNameOf, isKindName, type KindName } from './kinds.ts';
 import type {
   ChangeType,
@@ -76,6 +78,10 @@ interface Work {
   readonly request: RequestDeps;
   /** The delays of keys that ask to run again at once. */
   readonly hasty: RateLimiter;
+  /** Its kinds. */
+  readonly found: readonly KindCache[];
+  /** The keys that were due while a kind was away. */
+  readonly held: Set<string>;
 }
 
 export class OperatorController<T extends KubernetesObject> {
@@ -99,29 +105,27 @@ export class OperatorController<T extends KubernetesObject> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
   constructor(options: OperatorControllerOptions<T>, deps: OperatorDeps) {
-    const { for: own, owns = [], watches = [], reads = [], name } = checkOptions(options, NAMES);
-    checkWork(options);
+    checkController(options);
+    const { for: own, owns = [], watches = [], reads = [], name } = options;
     this.#options = options;
     this.#deps = deps;
     this.#clock = deps.clock ?? systemClock;
     const use = (given: unknown): Use => this.#declare(toSource(given));
     this.#for = withFinalizer(use(own), options.finalizer?.name);
     this.#owns = owns.map(use);
-    this.#watches = (watches as readonly WatchedOptions<Object>[]).map(({ keysOf, ...source }) => {
-      if (!callable('keysOf', keysOf)) throw invalid('keysOf', keysOf, 'a function');
-      return { ...use(source), keysOf };
-    });
+    this.#watches = (watches as readonly WatchedOptions<Object>[]).map(({ keysOf, ...source }) => ({ ...use(source), keysOf }));
     this.#reads = reads.map(use);
     this.name = checkText('name', name ?? controllerNameOf(kindOf(own)));
     this.#caches = deps.caches.only(this.#uses.map(({ text }) => text));
   }
 
   get state(): ControllerState {
-    const { queue, handlers } = this.#work ?? {};
+    const { queue, handlers, found } = this.#work ?? {};
+    const hasAll = found?.every(({ isAway }) => !isAway) ?? false;
     return {
       name: this.name,
       concurrency: this.#options.concurrency ?? 1,
-      working: handlers?.every(({ hasSynced }) => hasSynced) ?? false,
+      working: hasAll && (handlers?.every(({ hasSynced }) => hasSynced) ?? false),
       queued: queue?.size ?? 0,
       delayed: queue?.delayed ?? 0,
       inWork: queue?.inWork ?? 0,
@@ -155,14 +159,15 @@ export class OperatorController<T extends KubernetesObject> {
       if (!signal.aborted) throw error;
     });
     if (!found) return;
-    const { queue, end } = this.#createQueue();
+    const { queue, limiter } = this.#createQueue();
     const [own] = found as [KindCache];
     const owned = new Set(found.slice(1, 1 + this.#owns.length));
     const request: RequestDeps = {
       ...{ operator: this.#deps, controller: this.name, clock: this.#clock, caches: this.#caches },
       ...{ own, owns: (cache) => owned.has(cache) },
     };
-    const work: Work = { queue, handlers: [], request, hasty: defaultRateLimiter({ clock: this.#clock }) };
+    const hasty = defaultRateLimiter({ clock: this.#clock });
+    const work: Work = { queue, handlers: [], request, hasty, found, held: new Set() };
     const { concurrency, maxRetries } = this.#options;
     const controller = new Controller<Object>({
       informers: this.#sources(found, work),
@@ -171,8 +176,16 @@ export class OperatorController<T extends KubernetesObject> {
       reconcile: (key, context) => this.#attempt(key, context, work),
       onError: (error, failure) => this.#failed(error, failure),
     });
+    const turned = (): void => {
+      if (found.every(({ isAway }) => !isAway)) takeAtOnce(work, limiter.failed);
+      changed();
+    };
+    for (const { listeners } of found) listeners.add(turned);
     this.#work = work;
-    await controller.run(signal).finally(end);
+    await controller.run(signal).finally(() => {
+      for (const { listeners } of found) listeners.delete(turned);
+      limiter.end();
+    });
     this.#work = undefined;
     this.#races.clear();
     changed();
@@ -183,7 +196,7 @@ export class OperatorController<T extends KubernetesObject> {
     this.#work?.queue.shutDown();
   }
 
-  #createQueue(): { readonly queue: WorkQueue<string>; readonly end: () => void } {
+  #createQueue(): { readonly queue: WorkQueue<string>; readonly limiter: LimiterOfLeadership } {
     const { observer, changed } = this.#deps;
     const clock = this.#clock;
     const limiter = limiterOfLeadership(this.#options.rateLimiter ?? defaultRateLimiter({ clock }), this.#askedMs);
@@ -194,7 +207,7 @@ export class OperatorController<T extends KubernetesObject> {
         changed();
       },
     });
-    return { queue, end: limiter.end };
+    return { queue, limiter };
   }
 
   #declare({ kind, when, indexers }: AnySource): Use {
@@ -223,13 +236,29 @@ export class OperatorController<T extends KubernetesObject> {
           (event === 'DELETED' || isCurrent(old) || isCurrent(object)) && (when ? answerOf(when, old, object, event) : true);
         return { text, when: counts, keysOf: keysOfOwner };
       }),
-      ...this.#watches.map(({ keysOf, ...use }): Use => ({ ...use, keysOf: (object) => keysOf(object, this.#caches) })),
+      ...this.#watches.map(({ keysOf, ...use }): Use => {
+        return { ...use, keysOf: (object) => this.#usable(keysOf(object, this.#caches), own, use.text) };
+      }),
     ];
     return uses.map(({ when, keysOf }, at) => ({
       informer: this.#filtered(found[at] as KindCache, when, work),
       keysOf,
       resyncMs: at === 0 ? resyncMs : 0,
     }));
+  }
+
+  /** Reports keys that no object of the controller's kind can have: a reconcile would take it for deleted. Returns the others. */
+  #usable(keys: readonly string[], { type, text }: KindCache, kind: string): readonly string[] {
+    if (!Array.isArray(keys)) return keys; // which is reported for all controllers
+    const expected = type.namespaced
+      ? `keys "namespace/name", because ${text} has namespaces`
+      : `names without a namespace, because ${text} has none`;
+    return keys.filter((key: unknown) => {
+      const parts = typeof key === 'string' ? key.split('/') : [];
+      if (parts.length === (type.namespaced ? 2 : 1) && parts.every(Boolean)) return true;
+      this.#deps.tell(invalid('keysOf', key, expected), { during: 'event', controller: this.name, kind });
+      return false;
+    });
   }
 
   /** An informer that shows only the changes that `when` accepts. */
@@ -269,8 +298,13 @@ export class OperatorController<T extends KubernetesObject> {
     };
   }
 
-  #attempt(key: string, context: ReconcileContext, work: Work): Promise<ReconcileOutcome | undefined> {
+  async #attempt(key: string, context: ReconcileContext, work: Work): Promise<ReconcileOutcome | undefined> {
     const { telemetry } = this.#deps;
+    // While its own kind is away, its objects are reconciled as deleted.
+    if (work.found.some((each) => each.isAway && each !== work.request.own)) {
+      work.held.add(key);
+      return undefined;
+    }
     if (telemetry === undefined) return this.#run(key, context, work);
     const start = { controller: this.name, ...splitKey(key), attempt: context.attempt };
     return telemetry.reconcile(start, (tell) => this.#run(key, context, work, tell));
@@ -290,9 +324,9 @@ export class OperatorController<T extends KubernetesObject> {
     this.#reconciling.add(key);
     observer.onReconcileStart(this.name);
     try {
-      const outcome = await this.#step(createRequest<T>(work.request, key, { ...context, signal: time.signal, begun }));
+      const asked = await this.#step(createRequest<T>(work.request, key, { ...context, signal: time.signal, begun }));
       if (time.isOver()) throw time.signal.reason;
-      const requeueAfterMs = delayOf(key, outcome, work.hasty);
+      const requeueAfterMs = delayOf(key, asked, work.hasty);
       result = requeueAfterMs === undefined ? 'success' : 'requeue_after';
       return { requeueAfterMs };
     } catch (error) {
@@ -350,24 +384,24 @@ export class OperatorController<T extends KubernetesObject> {
     return { signal: ended.signal, isOver: () => isOver, end };
   }
 
-  /** Reconciles, or finalizes. */
-  async #step(request: ReconcileRequest<T>): Promise<ReconcileOutcome | undefined> {
+  /** Reconciles, or finalizes. Resolves with the time after which the key asks to run again. */
+  async #step(request: ReconcileRequest<T>): Promise<number | undefined> {
     const { finalizer } = this.#options;
     const { object, signal } = request;
-    if (!finalizer || !object) return (await this.#options.reconcile(request)) ?? undefined;
+    if (!finalizer || !object) return requeueAfterOf(await this.#options.reconcile(request));
     const { name } = finalizer;
     const resource = request.resource<T>(kindOf(this.#options.for));
     if (!isDeleting(object)) {
       const { result, object: held = object } = await ensureFinalizer(resource, object, name, { signal });
       // By now it is being deleted, or gone: the cache will show it.
       if (result === 'deleting' || result === 'gone') return undefined;
-      return (await this.#options.reconcile({ ...request, object: held })) ?? undefined;
+      return requeueAfterOf(await this.#options.reconcile({ ...request, object: held }));
     }
     if (!metadataOf(object).finalizers?.includes(name)) return undefined; // only others hold it
-    const outcome = (await finalizer.finalize({ ...request, object })) ?? undefined;
+    const asked = requeueAfterOf(await finalizer.finalize({ ...request, object }));
     signal.throwIfAborted(); // it may have given up
-    if (outcome?.requeueAfterMs === undefined) await removeFinalizer(resource, object, name, { signal });
-    return outcome;
+    if (asked === undefined) await removeFinalizer(resource, object, name, { signal });
+    return asked;
   }
 
   #failed(error: unknown, { during, key, attempt, dropped }: ControllerFailure): void {
@@ -386,10 +420,24 @@ interface Limit {
   readonly end: () => void;
 }
 
-function checkWork<T extends KubernetesObject>(options: OperatorControllerOptions<T>): void {
-  const { reconcile, finalizer, concurrency, maxRetries = Infinity, rateLimiter, reconcileTimeoutMs, resyncMs } = options;
+/**
+ * Checks all options of a controller but the kinds themselves.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option.
+ */
+export function checkController<T extends KubernetesObject>(options: OperatorControllerOptions<T>): void {
+  const { reconcile, finalizer, concurrency, maxRetries = Infinity, ...more } = checkOptions(options, NAMES);
+  const { rateLimiter, reconcileTimeoutMs, resyncMs, watches = [] } = more;
+  for (const name of ['owns', 'watches', 'reads'] as const) {
+    if (!Array.isArray(more[name] ?? [])) throw invalid(name, more[name], 'a list');
+  }
+  for (const [at, watched] of (watches as readonly WatchedOptions<Object>[]).entries()) {
+    if (!isRecord(watched)) throw invalid(`watches[${at}]`, watched, '{ kind, keysOf }');
+    if (!callable('keysOf', watched.keysOf)) throw invalid('keysOf', watched.keysOf, 'a function');
+  }
   if (!callable('reconcile', reconcile)) throw invalid('reconcile', reconcile, 'a function');
-  if (finalizer) {
+  if (finalizer !== undefined) {
+    if (!isRecord(finalizer)) throw invalid('finalizer', finalizer, '{ name, finalize }');
     checkText('finalizer.name', checkOptions(finalizer, ['name', 'finalize']).name);
     if (!callable('finalizer.finalize', finalizer.finalize)) throw invalid('finalizer.finalize', undefined, 'a function');
   }
@@ -408,21 +456,39 @@ function withFinalizer({ when, ...use }: Use, name: string | undefined): Use {
   return { ...use, when: (old, object, event) => isHeld(object) || answerOf(when, old, object, event) };
 }
 
+/** A kind is back: the keys that waited for it, or failed without it, do not wait any longer. */
+function takeAtOnce({ queue, held }: Work, failed: Iterable<string>): void {
+  const keys = new Set([...held, ...failed]);
+  held.clear();
+  for (const key of keys) {
+    queue.cancel(key);
+    queue.forget(key);
+    queue.add(key);
+  }
+}
+
+interface LimiterOfLeadership extends RateLimiter {
+  /** The keys that have failed since they last succeeded. */
+  readonly failed: Iterable<string>;
+  readonly end: () => void;
+}
+
 /**
  * A limiter that respects the delay a server asks for. It serves one leadership: at its end, it forgets the keys that the queue
  * has not.
  */
-function limiterOfLeadership(limiter: RateLimiter, askedMs: Map<unknown, number>): RateLimiter & { readonly end: () => void } {
-  const failed = new Set<unknown>();
+function limiterOfLeadership(limiter: RateLimiter, askedMs: Map<unknown, number>): LimiterOfLeadership {
+  const failed = new Set<string>();
   return {
+    failed,
     when: (key) => {
-      failed.add(key);
+      failed.add(key as string);
       const leastMs = askedMs.get(key) ?? 0;
       askedMs.delete(key);
       return Math.max(leastMs, limiter.when(key));
     },
     forget: (key) => {
-      failed.delete(key);
+      failed.delete(key as string);
       askedMs.delete(key);
       limiter.forget(key);
     },
@@ -435,8 +501,7 @@ function limiterOfLeadership(limiter: RateLimiter, askedMs: Map<unknown, number>
 }
 
 /** When a key runs again. "At once" backs off as after a failure, so that other keys get their turn. */
-function delayOf(key: string, outcome: ReconcileOutcome | undefined, hasty: RateLimiter): number | undefined {
-  const { requeueAfterMs: asked } = outcome ?? {};
+function delayOf(key: string, asked: number | undefined, hasty: RateLimiter): number | undefined {
   if (asked !== undefined && !Number.isFinite(asked)) {
     throw invalid('requeueAfterMs', asked, 'a finite number of milliseconds');
   }

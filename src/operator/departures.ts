@@ -11,7 +11,7 @@ import { whenAborted } from '../watch/abort.ts';
 import type { Clock } from '../watch/clock.ts';
 import { getOrMake, WatchError } from '../watch/errors.ts';
 import type { ControllerInformer, ReconcileContext } from '../workqueue/controller-options.ts';
-import type { KindCache } from './caches.ts';
+import type { KindCache } from './kind-cache.ts';
 
 type AtLeast = ControllerInformer<never>['atLeast'];
 

@@ -35,7 +35,7 @@ import { type FullType, fullType, type KindName, queryOf, textOf, typeOf } from 
 export interface FollowedKindOptions {
   /** Only objects of this namespace, if the kind has namespaces. */
   readonly namespace?: string | undefined;
-  /** Called once each time the server does not have the kind, and when it does again. */
+  /** Called once each time the server does not have the kind, and when it does again: `waiting` has just changed. */
   readonly tell?: ((text: string) => void) | undefined;
   /**
    * Called with each failure to ask what the server has; then it is asked again. Default: the list or the `resolve` rejects.
@@ -188,11 +188,12 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
     for (;;) {
       const found = await this.#askAgain(signal);
       if (found) {
-        if (this.#waiting) this.#options.tell?.(`the server has ${this.name} now`);
+        const wasWaiting = this.#waiting;
         this.#waiting = false;
         const asked = this.#strange && this.#found && sameKind(found, this.#found);
         this.#strange = false;
         this.#found = asked ? { ...found, asked } : found;
+        if (wasWaiting) this.#options.tell?.(`the server has ${this.name} now`);
         return this.#found;
       }
       if (once && this.#error === undefined) return undefined;
@@ -222,8 +223,9 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   }
 
   #wait(text: string): void {
-    if (!this.#waiting) this.#options.tell?.(text);
+    const wasWaiting = this.#waiting;
     this.#waiting = true;
+    if (!wasWaiting) this.#options.tell?.(text);
   }
 
   /** Undefined: the server does not have it. */

@@ -18,7 +18,7 @@ import { type HealthCheck, healthText } from '../apiserver/health.ts';
 import { endUnread } from '../bridge/transport/unread-body.ts';
 import { limitConnections } from '../bridge/transport/upgrades.ts';
 import { type Clock, systemClock, within } from '../watch/clock.ts';
-import { callable, checkOptions, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, checkText, invalid, isRecord, wholeNumber } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { METRICS_TYPE } from '../watch/telemetry.ts';
 import type { ListenOptions, Log, OperatorCheck, OperatorChecks, OperatorState } from './operator-options.ts';
@@ -172,10 +172,20 @@ const SLOTS = { maxClients: 256, maxClientsPerAddress: 64 };
 /** How long a request may take to arrive, and how large it may be. */
 const PATIENCE = { headersTimeout: 5_000, requestTimeout: 10_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16_384 };
 
+/** @throws {WatchError} INVALID_ARGUMENT for anything but a port and a host. */
+export function checkListen(options: ListenOptions): void {
+  if (!isRecord(options)) throw invalid('listen', options, '{ port, host }');
+  const { port, host } = checkOptions(options, ['port', 'host']);
+  if (wholeNumber('listen.port', port) > MAX_PORT) throw invalid('listen.port', port, `at most ${MAX_PORT}`);
+  if (host !== undefined) checkText('listen.host', host);
+}
+
+const MAX_PORT = 65_535;
+
 /** Starts to listen, with node:http, which is loaded only for this. Rejects if that is not possible. */
 export async function serveHealth(health: OperatorHealth, options: ListenOptions): Promise<HealthServer> {
-  const { port, host } = checkOptions(options, ['port', 'host']);
-  wholeNumber('listen.port', port);
+  checkListen(options);
+  const { port, host } = options;
   const { createServer } = await import('node:http');
   const server = createServer(PATIENCE, (request, response) => {
     void health.answer(request.method ?? '', request.url ?? '').then(({ code, headers, body }) => {

@@ -59,7 +59,10 @@ export interface SourceOptions<T> {
 
 /** A kind whose changes concern other objects, and which. */
 export interface WatchedOptions<T> extends SourceOptions<T> {
-  /** The keys to reconcile when this object changes; for a change, those of both states. If it throws, that is reported. */
+  /**
+   * The keys to reconcile when this object changes; for a change, those of both states: `namespace/name`, or `name` if the kind
+   * that the controller is for has no namespaces. If it throws, or returns other keys, that is reported.
+   */
   keysOf(object: T & KubernetesObject, caches: Caches): readonly string[];
 }
 
@@ -108,7 +111,7 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
    * Lets `mutate` change a copy of the object, and writes its status if that differs. After a conflict, does so again with the
    * newest state. Resolves with the newest object.
    *
-   * @throws {WatchError} (rejects) REFUSED if the server refuses; with 404 if the object is gone.
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT if `mutate` changes anything else, such as the spec. REFUSED if the server refuses; with 404 if the object is gone.
    */
   updateStatus(mutate: (draft: Mutable<T>) => unknown): Promise<T>;
   /** Emits events about the object: see `EventRecorder`. Nothing happens if the object is gone. */
@@ -118,7 +121,7 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
   };
 }
 
-/** What a reconcile may return. */
+/** What a reconcile may return. Any other member whose name begins with `requeue` is a failure; anything else is ignored. */
 export interface ReconcileOutcome {
   /**
    * Run this key again after this time, in milliseconds, even if nothing changes. Less than 1, such as the time until something
@@ -219,10 +222,12 @@ export interface OperatorFailure {
   /**
    * - `reconcile`: a reconcile failed, or took too long. It runs again, unless the key is `dropped`.
    * - `wrote`: a cache did not get what was written in time. The key runs anyway.
-   * - `event`: `when` or `keysOf` threw for a change. `when`: it counts; `keysOf`: it leads to no key.
+   * - `event`: `when` or `keysOf` threw for a change, or `keysOf` returned something else than keys. `when`: it counts; `keysOf`: it
+   *   leads to no key.
    * - `source`: the server refuses the objects of a kind, or does not answer. The operator asks again. Or an index function
    *   threw.
-   * - `sync`: some kinds have not synced within `syncTimeoutMs`, or not again since this instance leads. The operator keeps waiting.
+   * - `sync`: some kinds have not synced within `syncTimeoutMs`, or not again since they were deleted, or since this instance leads.
+   *   The operator keeps waiting.
    * - `leader`: a request of the election failed. It is repeated.
    * - `events`: events could not be written.
    */
@@ -294,8 +299,8 @@ export interface OperatorOptions {
    */
   readonly webhooks?: Pick<WebhookServer, 'run' | 'ready'> | undefined;
   /**
-   * After how long `onError` gets the kinds that have not synced, or that a new leader has not listed again, in milliseconds; default
-   * 120,000. 0: never.
+   * After how long `onError` gets the kinds that have not synced, that were deleted and are not back, or that a new leader has not
+   * listed again, in milliseconds; default 120,000. 0: never.
    */
   readonly syncTimeoutMs?: number | undefined;
   /**
@@ -337,7 +342,7 @@ export interface OperatorState {
 export interface KindState {
   /** Such as `deployments.apps/v1`. */
   readonly kind: string;
-  /** Whether the cache holds the whole collection. */
+  /** Whether the cache holds the whole collection; false from when the kind is deleted until its objects are listed again. */
   readonly synced: boolean;
   /** The version of the cache; empty before it is synced. */
   readonly resourceVersion: string;
@@ -355,7 +360,7 @@ export interface KindState {
 export interface ControllerState {
   readonly name: string;
   readonly concurrency: number;
-  /** Whether it reconciles: this instance leads, and all its kinds are synced, for a leader again since it leads. */
+  /** Whether it reconciles: this instance leads, and all its kinds are there and synced, for a leader again since it leads. */
   readonly working: boolean;
   /** Keys that wait for a worker. */
   readonly queued: number;

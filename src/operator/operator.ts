@@ -4,7 +4,17 @@ import { segment } from '../cache/resource-client.ts';
 import type { Cluster } from '../kubernetes/cluster.ts';
 import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, listed, systemClock, upkeepClock, within } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber, whyOf } from '../watch/errors.ts';
+import {
+  callable,
+  checkOptions,
+  invalid,
+  isRecord,
+  isWatchError,
+  requireMethod,
+  WatchError,
+  wholeNumber,
+  whyOf,
+} from '../watch/errors.ts';
 import { Failures, oneLine, quietly } from '../watch/failures.ts';
 import { type Telemetry, toTelemetry } from '../watch/telemetry.ts';
 import type { LeaseResource } from '../workqueue/election.ts';
@@ -12,11 +22,10 @@ import { LeaderElector } from '../workqueue/leader-elector.ts';
 import { type CachesDeps, KindCaches } from './caches.ts';
 import { OperatorController } from './controller.ts';
 import { EventRecorder } from './event-recorder.ts';
-import { type HealthServer, OperatorHealth, serveHealth } from './health.ts';
+import { checkListen, type HealthServer, OperatorHealth, serveHealth } from './health.ts';
 import { type MetricsView, OperatorMetrics } from './metrics.ts';
 import type {
   KindState,
-  Log,
   OperatorChecks,
   OperatorControllerOptions,
   OperatorElectionOptions,
@@ -102,6 +111,11 @@ export class Operator {
     callable('onError', onError);
     this.#telemetry = toTelemetry(options.telemetry, (error) => this.#failures.failed('the telemetry', error));
     callable('now', options.now);
+    const { listen, leaderElection = false } = options;
+    if (listen !== undefined) checkListen(listen);
+    if (typeof leaderElection !== 'boolean' && !isRecord(leaderElection)) {
+      throw invalid('leaderElection', leaderElection, 'true, false or an object with its options');
+    }
     if (options.webhooks) requireMethod('webhooks', options.webhooks, 'run', 'a WebhookServer');
     wholeNumber('syncTimeoutMs', options.syncTimeoutMs ?? SYNC_TIMEOUT_MS);
     wholeNumber('shutdownTimeoutMs', options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS);
@@ -111,11 +125,12 @@ export class Operator {
     this.#clock = clock ?? systemClock;
     this.#failures = new Failures(`operator ${name}`, { clock: this.#clock, print: (line) => log.error(line) });
     const tell: OperatorDeps['tell'] = (error, failure) => this.#tell(error, failure);
-    const caches = new KindCaches({
+    const caches: KindCaches = new KindCaches({
       ...{ cluster, namespace, clock, keep },
       tell: (text) => log.warn(text),
       onError: (error, kind) => tell(error, { during: 'source', kind }),
       onWell: (kind) => this.#failures.up(`the source of ${kind}`),
+      onAway: (text) => this.#limitSync(() => caches.states.filter(({ kind, synced }) => kind === text && !synced)),
       fail: (error) => this.#fail(error),
     });
     const observer = this.#metrics;
@@ -125,7 +140,7 @@ export class Operator {
       ...{ name, namespace, clock, now, log, caches, observer, telemetry: this.#telemetry, tell, changed },
       events: () => this.events,
     };
-    this.#elector = this.#createElector(log);
+    this.#elector = this.#createElector();
     // An operator that is stopping is not ready.
     const state = (): OperatorState => ({ ...this.state, running: this.state.running && !this.#stopped.signal.aborted });
     const readyWithoutKinds = Boolean(options.webhooks);
@@ -274,7 +289,11 @@ export class Operator {
       await within(work, { limitMs, clock: this.#clock, what });
       return;
     }
+    const { log } = this.#deps;
     const lead = async ({ signal: until }: { readonly signal: AbortSignal }): Promise<void> => {
+      log.info(`${elector.identity} leads (this instance)`);
+      // Told to stop, it gives the lease back, and everybody knows why.
+      whenAborted(until, (reason) => signal.aborted || log.warn(`${elector.identity} no longer leads: ${whyOf(reason)}`));
       this.#deps.caches.refresh();
       whenAborted(
         until,
@@ -297,7 +316,8 @@ export class Operator {
     return (typeof leaderElection === 'object' ? leaderElection.name : undefined) ?? this.name;
   }
 
-  #createElector(log: Log): LeaderElector | undefined {
+  #createElector(): LeaderElector | undefined {
+    const { log } = this.#deps;
     const { cluster, leaderElection, namespace: own, clock } = this.#options;
     if (!leaderElection) return undefined;
     const { namespace, ...settings }: OperatorElectionOptions = leaderElection === true ? {} : leaderElection;
@@ -306,7 +326,7 @@ export class Operator {
     const { identity = `${hostname()}_${crypto.randomUUID().slice(0, 8)}` } = settings;
     return new LeaderElector({
       clock,
-      onNewLeader: (leader) => log.info(`${leader} leads${leader === identity ? ' (this instance)' : ''}`),
+      onNewLeader: (leader) => leader === identity || log.info(`${leader} leads`),
       ...settings,
       identity,
       name: this.#leaseName,

@@ -123,7 +123,8 @@ export async function createOrUpdate<T extends object>(
  *
  * Upstream: `RetryOnConflict` around a read and a write.
  *
- * @throws {WatchError} REFUSED if the server refuses; with 404 if the object is gone, even if another one has its name.
+ * @throws {WatchError} INVALID_ARGUMENT if `mutate` changes anything but the status, which a server would not write. REFUSED if the
+ *   server refuses; with 404 if the object is gone, even if another one has its name.
  */
 export async function updateStatus<T extends object>(
   resource: ResourceClient<T>,
@@ -136,7 +137,13 @@ export async function updateStatus<T extends object>(
     const isFresh = attempt === 1 && versionOf(object) !== '';
     const current = isFresh ? object : await readAgain(resource, object, options);
     if (!current) throw refused(404, 'NotFound', `${keyIn(resource, object)} with uid ${metadataOf(object).uid} is gone`);
-    const status = statusOf(await mutated(current, mutate));
+    const draft = await mutated(current, mutate);
+    const other = changedBeside(current, draft);
+    if (other) {
+      const what = `${keyIn(resource, object)}: updateStatus writes nothing but the status, and \`mutate\` has changed ${other}`;
+      throw new WatchError('INVALID_ARGUMENT', what);
+    }
+    const status = statusOf(draft);
     if (equals(statusOf(current), status)) return { done: current };
     return { write: () => resource.update({ ...current, status }, { ...options, subresource: 'status' }), isRaced: isConflict };
   });
@@ -191,6 +198,19 @@ async function mutated<T extends object>(object: T, mutate: (draft: Mutable<T>) 
   const draft = structuredClone(object);
   await mutate(draft as Mutable<T>);
   return draft;
+}
+
+/** A member of an object, or of its metadata, that is not as it was; undefined if it is only the status. */
+function changedBeside(before: object, after: object): string | undefined {
+  const [one, other] = [before, after].map((object) => ({ ...object, status: undefined }) as Readonly<Record<string, unknown>>);
+  if (equals(one, other)) return undefined;
+  const changed = (from: object, to: object, within = (part: object) => part): string | undefined =>
+    Object.keys({ ...from, ...to }).find(
+      (name) => !equals(within({ [name]: from[name as never] }), within({ [name]: to[name as never] })),
+    );
+  const name = changed(one as object, other as object);
+  if (name !== 'metadata') return name;
+  return `metadata.${changed(metadataOf(before), metadataOf(after), (metadata) => ({ metadata }))}`;
 }
 
 const statusOf = (object: object): unknown => (object as { readonly status?: unknown }).status;

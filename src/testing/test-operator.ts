@@ -20,6 +20,7 @@ import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../cache/ob
 import { type GroupVersionKind, nameOf, type ResourceClient, type ResourceType } from '../cache/resource-client.ts';
 import { compareVersions } from '../cache/versions.ts';
 import { type Condition, findCondition, isConditionTrue, type WithConditions } from '../operator/conditions.ts';
+import { checkController } from '../operator/controller.ts';
 import { controllerNameOf, type KindName, queryOf, textOf } from '../operator/kinds.ts';
 import { Operator } from '../operator/operator.ts';
 import type { Log, OperatorControllerOptions, OperatorFailure, ReconcileRequest } from '../operator/operator-options.ts';
@@ -111,6 +112,10 @@ export async function testOperator(options: TestOperatorOptions): Promise<TestOp
   const { controllers, resources = [], startMs = START_MS, onError, ...more } = checkOptions(options, NAMES);
   const objects = (more.objects ?? []) as readonly KubernetesObject[];
   if (!Array.isArray(controllers)) throw invalid('controllers', controllers, 'an array of controllers');
+  for (const each of controllers) checkController(each);
+  for (const [name, list] of Object.entries({ resources, objects })) {
+    if (!Array.isArray(list)) throw invalid(name, list, 'an array');
+  }
   callable('onError', onError);
   const kinds = objects.map(({ apiVersion = '', kind = '' }, at) => ({ name: { apiVersion, kind }, place: `objects[${at}]` }));
   const names = [...kindsOf(controllers), ...kinds];
@@ -419,7 +424,7 @@ class TestOperator implements AsyncDisposable {
   #goesOn(): string[] {
     const { kinds, controllers } = this.operator.state;
     const working = controllers.flatMap(({ name, working, queued, inWork }) => {
-      if (!working) return kinds.some(({ absent }) => absent) ? [] : [`${name}, which is not running yet`];
+      if (!working && !kinds.some(({ absent }) => absent)) return [`${name}, which is not running yet`];
       if (queued + inWork === 0) return [];
       const running = Array.from(this.#reconciled).filter(([what, each]) => each.running > 0 && what.startsWith(`${name} `));
       if (running.length > 0) return running.map(([what]) => this.#textOfRunning(what));

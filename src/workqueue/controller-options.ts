@@ -72,7 +72,7 @@ export interface ReconcileContext {
   wrote(object: KubernetesObject, informer?: Pick<ControllerInformer<never>, 'atLeast'>): void;
 }
 
-/** What a reconcile may return. */
+/** What a reconcile may return. Any other member whose name begins with `requeue` is a failure; anything else is ignored. */
 export interface ReconcileResult {
   /** Run this key again after this time, even if nothing changes; sooner if something does. 0 or less: immediately. */
   readonly requeueAfterMs?: number | undefined;
@@ -91,7 +91,7 @@ export interface ControllerFailure {
   /**
    * - `reconcile`: it threw or rejected. The key is tried again, unless it is `dropped`.
    * - `wrote`: the informer did not reach a version in time. The key runs anyway.
-   * - `event`: `keysOf` threw, or the queue was full. The keys of this object were not all added.
+   * - `event`: `keysOf` threw or returned something else than strings, or the queue was full. The keys of this object were not all added.
    * - `source`: the source of an informer failed, for example because it refuses the list. The informer tries again.
    * - `sync`: the informers have not synced within `syncTimeoutMs`. The controller goes on waiting.
    */

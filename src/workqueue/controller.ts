@@ -167,7 +167,7 @@ export class Controller<T = unknown> {
       hold(reached.catch((error) => signal.aborted || this.#tell(error, { during: 'wrote', key, dropped: false })));
     };
     try {
-      const { requeueAfterMs } = ((await this.#reconcile(key, { signal, attempt, wrote })) ?? {}) as ReconcileResult;
+      const requeueAfterMs = requeueAfterOf(await this.#reconcile(key, { signal, attempt, wrote }));
       if (requeueAfterMs !== undefined) this.queue.addAfter(key, requeueAfterMs);
     } catch (error) {
       if (attempt <= this.#maxRetries || signal.aborted) throw error;
@@ -197,6 +197,19 @@ const OPTIONS = [
   ...(['informers', 'reconcile', 'concurrency', 'maxRetries', 'queue', 'wroteTimeoutMs', 'syncTimeoutMs', 'onError'] as const),
 ] as const;
 
+/**
+ * The time after which a key is to run again, as a reconcile has returned it. Anything else that it returns is ignored, because a
+ * short function returns whatever its last call does.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for a member that is meant to say so, such as `requeueAfter`.
+ */
+export function requeueAfterOf(result: unknown): number | undefined {
+  for (const [name, value] of Object.entries(result ?? {})) {
+    if (/^requeue(?!AfterMs$)/.test(name) && value !== undefined) throw invalid(name, value, 'requeueAfterMs instead');
+  }
+  return (result as ReconcileResult | undefined)?.requeueAfterMs;
+}
+
 /** Checks one entry of the option `informers`, and converts both forms to one. */
 function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>): ControllerSource<T> {
   const source =
@@ -204,6 +217,7 @@ function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>): Contro
   requireMethod('informer', source.informer, 'addHandler', 'an Informer');
   callable('keysOf', source.keysOf);
   callable('filter', source.filter);
+  wholeNumber('resyncMs', source.resyncMs ?? 0);
   return source;
 }
 
@@ -244,6 +258,7 @@ function enqueuer<T>(
 /** A string is also iterable, and a common mistake. */
 function checkedKeys(keys: readonly string[]): readonly string[] {
   quietly(() => keys); // an async function's, which nobody waits for
-  if (!Array.isArray(keys)) throw invalid('keysOf', keys, 'it to return an array of strings');
+  if (!Array.isArray(keys) || keys.some((key) => typeof key !== 'string'))
+    throw invalid('keysOf', keys, 'it to return an array of strings');
   return keys;
 }

@@ -156,6 +156,18 @@ describe('changes become keys', () => {
     ]);
   });
 
+  it.each([5, null, undefined])('and keysOf with a key that is no text, %s, is told', async (key) => {
+    const informer = new FakeInformer(new FakeClock());
+    const { began, told, start } = rig({ informers: [{ informer, keysOf: () => [key as never, 'a'] }] }, informer);
+    await start();
+    informer.set('x');
+    await turn();
+    expect([began, told]).toEqual([
+      [],
+      [`event x WatchError: keysOf: expected it to return an array of strings, got ${key ?? ''},a`],
+    ]);
+  });
+
   it('what the queue refuses is told', async () => {
     const { reconcile } = gates();
     const { informer, told, start } = rig({ queue: new WorkQueue<string>({ maxKeys: 1 }), reconcile });
@@ -286,6 +298,26 @@ describe('reconcile', () => {
     informer.set('a');
     await turn();
     expect(told).toEqual(['reconcile a 1 WatchError: delayMs: expected a finite number of milliseconds, got NaN']);
+  });
+
+  it.each([
+    [{ requeueAfter: 50 }, 'requeueAfter', '50'],
+    [{ requeueAfterMs: 50, requeue: true }, 'requeue', 'true'],
+  ])('a result %j is a failure, which names what is wrong', async (result, member, got) => {
+    const { informer, told, start } = rig({ reconcile: async () => result as object });
+    await start();
+    informer.set('a');
+    await turn();
+    const expected = 'expected requeueAfterMs instead';
+    expect(told).toEqual([`reconcile a 1 WatchError: ${member}: ${expected}, got ${got}`]);
+  });
+
+  it.each([null, 7, ['requeue'], { requeue: undefined, name: 'a' }])('a result %j is ignored', async (result) => {
+    const { informer, told, began, start } = rig({ reconcile: async () => result as never });
+    await start();
+    informer.set('a');
+    await turn();
+    expect([began, told]).toEqual([['a#1'], []]);
   });
 
   it('failures are printed unless told otherwise', async () => {
@@ -688,6 +720,7 @@ describe('options', () => {
     ['informer', { ...good, informers: [undefined] }],
     ['keysOf', { ...good, informers: [{ informer: informers[0], keysOf: 'a' }] }],
     ['filter', { ...good, informers: [{ informer: informers[0], filter: 'a' }] }],
+    ['resyncMs', { ...good, informers: [{ informer: informers[0], resyncMs: 0.5 }] }],
     ['keyOf', { ...good, informers: [{ informer: informers[0], keyOf: () => 'a' }] }],
     ['reconcile', { informers }],
     ['reconcile', { ...good, reconcile: 'a' }],

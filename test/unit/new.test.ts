@@ -93,6 +93,9 @@ describe('the project', () => {
     ]);
     expect(readFileSync(join(folder, 'README.md'), 'utf8').split('\n').length - 1).toBeLessThanOrEqual(20);
     expect(said).toContain('website-operator/ has an operator for websites.example.com. Next:\n\n  cd website-operator\n');
+    const readme = readFileSync(join(parent, 'website-operator/README.md'), 'utf8');
+    for (const text of [said, readme]) expect(text).toContain('npm pkg set dependencies.watchmux=file:PATH');
+    for (const peer of ['re2js', '@marcbachmann/cel-js']) expect(readme).toContain(`npm i -D ${peer}`);
     expect(filesIn(folder).filter((file) => /sample/i.test(readFileSync(join(folder, file), 'utf8')))).toEqual([]);
     const { name, dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
     expect({ name, dependencies }).toEqual({

@@ -15,11 +15,16 @@ type Lease = { readonly spec: { readonly holderIdentity: string } };
 const LEASES = 'leases.coordination.k8s.io/v1';
 const noop = (): void => {};
 
-describe('the leader among operators', () => {
-  const election = (identity: string, { clock }: ReturnType<typeof world>): Partial<OperatorOptions> => ({
-    leaderElection: { identity, now: () => clock.now() + 1e12, random: () => 0 },
-  });
+const election = (identity: string, { clock }: ReturnType<typeof world>): Partial<OperatorOptions> => ({
+  leaderElection: { identity, now: () => clock.now() + 1e12, random: () => 0 },
+});
 
+const pass = async (clock: FakeClock, ms: number): Promise<void> => {
+  for (let spent = 0; spent < ms; spent += 100) await clock.advanceAsync(100);
+  await settle();
+};
+
+describe('the leader among operators', () => {
   it('works alone; another one takes over at once when it stops, with caches that it had before', async () => {
     const all = world();
     const { orders, start, clock, lines, server } = all;
@@ -110,10 +115,6 @@ describe('the leader among operators', () => {
     };
     return { state, cut, cluster: { ...all.cluster, kind } };
   };
-  const pass = async (clock: FakeClock, ms: number): Promise<void> => {
-    for (let spent = 0; spent < ms; spent += 100) await clock.advanceAsync(100);
-    await settle();
-  };
 
   it('does not count a kind as gone that has come back since it asked', async () => {
     const all = world();
@@ -129,7 +130,7 @@ describe('the leader among operators', () => {
     await pass(clock, 2_000); // a watch that ends sooner is a failure of its own
     cut();
     await pass(clock, 20_000);
-    expect(two.operator.state.kinds).toMatchObject([{ synced: true }, { absent: true, synced: true }]);
+    expect(two.operator.state.kinds).toMatchObject([{ synced: true }, { absent: true, synced: false }]);
     state.kind = async () => {
       throw new Error('nobody knows');
     };
@@ -146,7 +147,7 @@ describe('the leader among operators', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('begins without a kind that is gone, and without its objects', async () => {
+  it('waits for a kind that is gone, and begins without its objects', async () => {
     const all = world();
     const { maps, orders, start, clock } = all;
     const seen: unknown[] = [];
@@ -160,6 +161,10 @@ describe('the leader among operators', () => {
     );
     state.gone = true; // and its watch has not heard of that
     await one.stop();
+    await pass(clock, 10_000);
+    expect([two.operator.state.leads, seen]).toEqual([true, []]);
+    await maps.delete('a');
+    state.gone = false;
     await pass(clock, 10_000);
     expect(seen).toEqual([undefined]);
     await two.stop();
@@ -425,10 +430,25 @@ describe('the beginning of an operator', () => {
     expect(wrong({ syncTimeoutMs: 0.5 })).toContain('syncTimeoutMs: expected a whole number');
     expect(wrong({ nme: 'x' })).toContain('unknown option nme: did you mean name?');
     expect(wrong({ leaderElection: { retryMs: 0 } })).toContain('retryMs: expected a whole number >= 1');
+    expect(wrong({ leaderElection: 'yes' })).toBe(
+      'leaderElection: expected true, false or an object with its options, got "yes"',
+    );
+    expect(wrong({ listen: 8080 })).toBe('listen: expected { port, host }, got 8080');
+    expect(wrong({ listen: { prt: 1 } })).toContain('unknown option prt: did you mean port?');
+    expect(wrong({ listen: { port: '80' } })).toContain('listen.port: expected a whole number >= 0, got "80"');
+    expect(wrong({ listen: { port: 70_000 } })).toContain('listen.port: expected at most 65535, got 70000');
+    expect(wrong({ listen: { port: 1, host: 1 } })).toContain('listen.host: expected a string, got 1');
     const own = new Operator({ cluster, name: 'shop' });
     const bad = (options: object): unknown => (thrown(() => own.controller(options as never)) as Error).message;
     expect(bad({ for: ORDER })).toContain('reconcile: expected a function');
     expect(bad({ for: 7, reconcile: noop })).toContain('kind: expected');
+    for (const name of ['owns', 'watches', 'reads']) {
+      expect(bad({ for: ORDER, reconcile: noop, [name]: 'configmaps/v1' })).toBe(`${name}: expected a list, got "configmaps/v1"`);
+    }
+    expect(bad({ for: ORDER, reconcile: noop, watches: ['configmaps/v1'] })).toBe(
+      'watches[0]: expected { kind, keysOf }, got "configmaps/v1"',
+    );
+    expect(bad({ for: ORDER, reconcile: noop, finalizer: 'x' })).toBe('finalizer: expected { name, finalize }, got "x"');
     expect(bad({ for: { kind: ORDER, wen: noop }, reconcile: noop })).toContain('unknown option wen: did you mean when?');
     expect(bad({ for: ORDER, reconcile: noop, concurrency: 0 })).toContain('concurrency: expected');
     expect(bad({ for: ORDER, reconcile: noop, watches: [{ kind: ORDER }] })).toContain('keysOf: expected a function');
@@ -464,7 +484,8 @@ describe('the beginning of an operator', () => {
     await stop();
   });
 
-  it('logs that its lease can be reached again', async () => {
+  /** An operator whose lease can be out of reach. */
+  const reaching = async () => {
     const all = world();
     const { clock, lines, cluster } = all;
     let [away, asked] = [false, 0];
@@ -480,16 +501,55 @@ describe('the beginning of an operator', () => {
         cluster: { ...cluster, resource: (type) => (type === LEASES ? { in: () => failing } : cluster.resource(type)) as never },
       },
     );
-    away = true;
-    for (let at = 0; at < 50; at++) await clock.advanceAsync(100);
-    const failures = asked;
-    away = false;
-    for (let at = 0; at < 50; at++) await clock.advanceAsync(100);
+    const outage = async (ms: number): Promise<number> => {
+      const before = asked;
+      away = true;
+      await pass(clock, ms);
+      away = false;
+      await pass(clock, 5_000);
+      return asked - before;
+    };
+    return { clock, lines, stop, outage };
+  };
+
+  it('logs that its lease can be reached again', async () => {
+    const { clock, lines, stop, outage } = await reaching();
+    const failures = await outage(5_000);
     expect(lines.map((line) => line.replace(/ \(at.*/, ''))).toEqual([
       'info: one leads (this instance)',
       'error: watchmux operator shop: the lease failed: Error: away 1',
       `error: watchmux operator shop: the lease works again, after ${failures} failures`,
     ]);
+    await stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('logs that it no longer leads, and that it leads again, each time', async () => {
+    const { clock, lines, stop, outage } = await reaching();
+    const led = (): string[] => lines.splice(0).filter((line) => line.includes('leads'));
+    expect(led()).toEqual(['info: one leads (this instance)']);
+    for (let at = 0; at < 2; at++) {
+      await outage(12_000);
+      expect(led()).toEqual([
+        'warn: one no longer leads: the lease was not renewed for 10000 ms',
+        'info: one leads (this instance)',
+      ]);
+    }
+    await stop();
+    expect(led()).toEqual([]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('logs who has taken its lease', async () => {
+    const all = world();
+    const { clock, lines, server, start } = all;
+    const { stop } = await start({}, election('one', all));
+    const leases = server.resource(LEASES).in('default');
+    await leases.patch('shop', { spec: { holderIdentity: 'two' } });
+    await pass(clock, 5_000);
+    const [led, ...more] = lines.filter((line) => line.includes('leads'));
+    expect(led).toBe('info: one leads (this instance)');
+    expect(more.sort()).toEqual(['info: two leads', 'warn: one no longer leads: two leads']);
     await stop();
     expect(clock.pending).toBe(0);
   });

@@ -160,6 +160,42 @@ describe('a reconcile of an operator', () => {
     },
   );
 
+  it.each([
+    [{ requeueAfter: 50 }, 'requeueAfter', '50'],
+    [{ requeue: true }, 'requeue', 'true'],
+    [{ requeueAfterMs: 50, requeue: false }, 'requeue', 'false'],
+  ])('that returns %j has failed', async (result, member, got) => {
+    const { orders, start, told } = world();
+    await orders.create(order('a'));
+    const { stop } = await start({ reconcile: () => result as object });
+    const expected = 'expected requeueAfterMs instead';
+    expect(told).toEqual([`reconcile orders default/a 1: ${member}: ${expected}, got ${got}`]);
+    await stop();
+  });
+
+  it.each([undefined, null, 5, 'requeue', ['requeue'], { requeue: undefined }, { metadata: { name: 'a' } }])(
+    'that returns %j has succeeded',
+    async (result) => {
+      const { orders, start, told } = world();
+      await orders.create(order('a'));
+      const { operator, stop } = await start({ reconcile: () => result as never });
+      expect([told, operator.state.controllers[0]?.delayed]).toEqual([[], 0]);
+      await stop();
+    },
+  );
+
+  it('that asks wrongly to finalize again keeps the finalizer', async () => {
+    const { orders, start, told } = world();
+    const finalizers = ['example.com/x'];
+    await orders.create(order('a', { metadata: { name: 'a', finalizers } }));
+    await orders.delete('a');
+    const finalize = () => ({ requeueAfter: 50 }) as object;
+    const { stop } = await start({ finalizer: { name: 'example.com/x', finalize } });
+    expect(told).toEqual([expect.stringContaining('requeueAfter: expected requeueAfterMs')]);
+    expect((await orders.get('a')).metadata?.finalizers).toEqual(finalizers);
+    await stop();
+  });
+
   it.each([0, -1, 0.5])('that asks to run again at once, after %s ms, does so more and more seldom', async (requeueAfterMs) => {
     const { orders, start, told, clock } = world();
     await orders.create(order('a'));

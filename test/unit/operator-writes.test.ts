@@ -124,8 +124,6 @@ describe('createOrUpdate', () => {
 describe('updateStatus', () => {
   const done = (draft: Mutable<Order>): void => {
     draft.status = { phase: 'Done' };
-    draft.spec = { item: 'changed' };
-    draft.metadata = { name: 'other' };
   };
 
   it('writes the status and nothing else, once', async () => {
@@ -136,6 +134,35 @@ describe('updateStatus', () => {
     expect(created).not.toHaveProperty('status');
     expect(await updateStatus(client, written, done)).toBe(written);
     expect(asked).toEqual(['create', 'update status']);
+  });
+
+  it.each<[member: string, change: (draft: Mutable<Order>) => void]>([
+    ['spec', (draft) => Object.assign(draft.spec ?? {}, { item: 'changed' })],
+    ['spec', (draft) => void delete draft.spec],
+    ['more', (draft) => Object.assign(draft, { more: 1 })],
+    ['metadata.labels', ({ metadata }) => Object.assign(metadata ?? {}, { labels: { a: 'b' } })],
+    ['metadata.name', ({ metadata }) => Object.assign(metadata ?? {}, { annotations: {}, name: 'other' })],
+  ])('refuses a change of %s, which would not be written', async (member, change) => {
+    const { client, asked } = world();
+    const created = await client.create(order());
+    const update = updateStatus(client, created, (draft) => {
+      draft.status = { phase: 'Done' };
+      change(draft);
+    });
+    await expect(update).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: `default/one: updateStatus writes nothing but the status, and \`mutate\` has changed ${member}`,
+    });
+    expect(asked).toEqual(['create']);
+  });
+
+  it('takes what a server sees as no change', async () => {
+    const { client } = world();
+    const created = await client.create(order());
+    const written = await updateStatus(client, created, (draft) => {
+      Object.assign(draft, { more: undefined, metadata: { ...draft.metadata, labels: {} }, status: { phase: 'Done' } });
+    });
+    expect(written.status).toEqual({ phase: 'Done' });
   });
 
   it('mutates what is newer', async () => {

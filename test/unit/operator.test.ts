@@ -121,7 +121,7 @@ describe('an operator', () => {
             kind: CONFIG_MAP,
             keysOf: ({ data, metadata }, { store, get }) => {
               if (metadata?.name === 'bad') throw new Error('no such item');
-              if (metadata?.name === 'one') return [get(ORDER, 'default/salt')?.metadata?.name ?? ''];
+              if (metadata?.name === 'one') return [`default/${get(ORDER, 'default/salt')?.metadata?.name}`];
               return store(ORDER).indexKeys('item', data?.item ?? '');
             },
           },
@@ -134,11 +134,46 @@ describe('an operator', () => {
     await maps.create({ metadata: { name: 'bad' } });
     await maps.create({ metadata: { name: 'one' } });
     await settle();
-    expect(keys.splice(0)).toEqual(['default/tea', 'salt']);
+    expect(keys.splice(0)).toEqual(['default/tea', 'default/salt']);
     expect(told).toEqual(['event orders: no such item']);
     await maps.patch('m', { data: { item: 'salt' } });
     await settle();
     expect(keys).toEqual(['default/tea', 'default/salt']);
+    await stop();
+  });
+
+  it('reports keys that name no object of its kind, and takes the others', async () => {
+    const { orders, maps, operator, told } = world();
+    await orders.create(order('tea'));
+    const [keys, spaces]: [string[], string[]] = [[], []];
+    const wrong = ['tea', '', 'a/b/c', '/tea', 'default/', 5, null];
+    const { stop } = await started(
+      operator()
+        .controller({
+          for: ORDER,
+          watches: [{ kind: CONFIG_MAP, keysOf: () => [...(wrong as string[]), 'default/tea'] }],
+          reconcile: ({ key }) => void keys.push(key),
+        })
+        .controller({
+          for: 'namespaces',
+          watches: [{ kind: CONFIG_MAP, keysOf: () => ['default/x', '', 'x'] }],
+          reconcile: ({ key }) => void spaces.push(key),
+        }),
+    );
+    keys.splice(0);
+    spaces.splice(0);
+    await maps.create({ metadata: { name: 'm' } });
+    await settle();
+    expect([keys, spaces]).toEqual([['default/tea'], ['x']]);
+    const shown = ['"tea"', '""', '"a/b/c"', '"/tea"', '"default/"', '5', 'null'];
+    const expected = 'keys "namespace/name", because orders.example.com/v1 has namespaces';
+    expect(told).toEqual([
+      ...shown.map((got) => `event orders configmaps/v1: keysOf: expected ${expected}, got ${got}`),
+      ...['"default/x"', '""'].map(
+        (got) =>
+          `event namespaces configmaps/v1: keysOf: expected names without a namespace, because namespaces/v1 has none, got ${got}`,
+      ),
+    ]);
     await stop();
   });
 

@@ -490,6 +490,33 @@ test('what cannot be tested is refused', async () => {
   await expect(testOperator({ controllers: [websites], objects: [{ metadata: { name: 'a' } }] })).rejects.toThrow();
 });
 
+test.each([
+  [{ reconcile: 5 }, /^reconcile: expected a function, got 5/],
+  [{ finalizer: { name: 'example.com/x' } }, /^finalizer.finalize: expected a function/],
+  [{ owns: 'configmaps/v1' }, /^owns: expected a list, got "configmaps\/v1"/],
+  [{ watches: [undefined] }, /^watches\[0\]: expected { kind, keysOf }, got undefined/],
+  [{ for: undefined }, /^kind: expected/],
+])('a controller with %j is refused', async (options, message) => {
+  const refusal = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(message) };
+  await expect(testOperator({ controllers: [{ ...websites, ...options } as never] })).rejects.toMatchObject(refusal);
+});
+
+test('lists that are none are refused', async () => {
+  await expect(testOperator({ controllers: [undefined] } as never)).rejects.toHaveProperty('code', 'INVALID_ARGUMENT');
+  for (const name of ['resources', 'objects']) {
+    await expect(testOperator({ controllers: [websites], [name]: 'x' } as never)).rejects.toThrow(`${name}: expected an array`);
+  }
+});
+
+test('a status with a change of the spec fails, as in a cluster', async () => {
+  const seen = controller({
+    for: WEBSITES,
+    reconcile: ({ updateStatus }) => updateStatus((draft) => Object.assign(draft, { spec: { replicas: 3 } })).then(() => {}),
+  });
+  await using operator = await testOperator({ controllers: [seen], objects: [web] });
+  await expect(operator.settled()).rejects.toThrow('updateStatus writes nothing but the status, and `mutate` has changed spec');
+});
+
 test('fields that a schema does not have are refused, which a cluster would drop', async () => {
   const properties = { status: { type: 'object', properties: { phase: { type: 'string' } } }, spec: { type: 'object' } };
   const misspelt = doing(({ updateStatus }) =>

@@ -66,6 +66,7 @@ const saying = (name: string, resource: string): string => `${name}/ has an oper
   kubectl apply -f manifests/crd.yaml
   npm start                               # with your kubeconfig's cluster and rights
 
+If npm does not find watchmux, say where it is: npm pkg set dependencies.watchmux=file:PATH
 Its README.md says how it runs in a cluster.
 `;
 
