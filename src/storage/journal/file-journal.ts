@@ -20,7 +20,6 @@
  */
 
 import { type FileHandle, rm } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { joined } from '../../decode/framing.ts';
 import { callable, invalid, isWatchError, WatchError, wholeNumber, whyOf } from '../../watch/errors.ts';
@@ -29,6 +28,7 @@ import type { LogLimits } from '../collection/change-log.ts';
 import { MemoryStorage } from '../memory/memory-storage.ts';
 import { type MemoryStorageOptions, settingsOf } from '../memory/writer.ts';
 import {
+  absolute,
   create,
   fileAt,
   identityOf,
@@ -135,7 +135,7 @@ export class FileJournal implements StorageJournal {
    *   throws is passed on.
    */
   static async open(options: FileJournalOptions): Promise<FileJournal> {
-    const path = resolve(options.file); // the working directory may change
+    const path = absolute(options.file);
     const file = await realFile(path);
     const { history, onProgress, now } = options;
     const unlock = await lock(file);

@@ -1,6 +1,5 @@
 /** A journal's operations on files: finding and locking one, creating one, and writing the one that replaces it. */
 import { createHash } from 'node:crypto';
-import type { BigIntStats } from 'node:fs';
 import { type FileHandle, open, readlink, realpath, rename, rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -19,6 +18,9 @@ async function openNew(file: string): Promise<FileHandle> {
   await rm(newName(file), { force: true });
   return open(newName(file), 'wx+', 0o600);
 }
+
+/** A path that means the same when the working directory has changed. */
+export const absolute = (path: string): string => resolve(path);
 
 /** The path that a path resolves to, whether it exists or not: a new file must replace the file, not a link to it. */
 export async function realFile(path: string): Promise<string> {
@@ -137,7 +139,7 @@ export async function fileAt(path: string): Promise<{ readonly identity: string;
 }
 
 /** What tells a file from all others of its directory. On Windows, versions of Node have differed in what they say of `dev`. */
-export function identityOf({ dev, ino }: Pick<BigIntStats, 'dev' | 'ino'>): string {
+export function identityOf({ dev, ino }: { readonly dev: bigint; readonly ino: bigint }): string {
   return process.platform === 'win32' ? `${ino}` : `${dev}/${ino}`;
 }
 
