@@ -13,7 +13,7 @@
  *   that ERROR.
  * - A DELETED has the last content of the object, and the version of the deletion.
  * - `sendInitialEvents` begins with the state as ADDED, then one BOOKMARK with the annotation `k8s.io/initial-events-end`, then
- *   changes. A source that cannot do this refuses.
+ *   changes. A source that cannot do this refuses: `watch` rejects with REFUSED, for example with code 400.
  * - An aborted signal rejects what is pending with its reason, and ends a watch that is open.
  */
 import type { ObjectEvent } from '../watch/event.ts';
@@ -70,8 +70,8 @@ export interface ListWatchOptions extends Selection {
    */
   readonly resourceVersion?: string | undefined;
   /**
-   * Begin with the current state as ADDED, and end it with an annotated BOOKMARK. `false`: begin without the state, even if
-   * there is no version to begin after. Default: neither.
+   * Begin with the current state as ADDED, and end it with an annotated BOOKMARK; a source that cannot must reject, not ignore this.
+   * `false`: begin without the state, even if there is no version to begin after. Default: neither.
    */
   readonly sendInitialEvents?: boolean | undefined;
   /** Whether the server may send BOOKMARKs. Default: the value of `sendInitialEvents`, which needs one. */

@@ -45,6 +45,7 @@ import {
 import { alreadyExists, notFound } from './statuses.ts';
 import type {
   CreateOptions,
+  CreatingOptions,
   DeleteOptions,
   FieldFunctions,
   GetOptions,
@@ -270,6 +271,8 @@ class BackedScope<T extends KubernetesObject> implements Storage<T> {
     return result.object as T;
   }
 
+  update(key: string, change: (current: T | undefined) => T | Promise<T>, options: CreatingOptions<T>): Promise<T>;
+  update(key: string, change: (current: T) => T | Promise<T>, options?: UpdateOptions<T>): Promise<T>;
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
     const checked = checkUpdate(change, options);
     return updateObject<T>(this.#target('update', key, checked.signal), change, checked);

@@ -35,6 +35,7 @@ export type {
   CacherStats,
   ChangeEvent,
   CreateOptions,
+  CreatingOptions,
   DeleteOptions,
   FieldFunctions,
   GetOptions,

@@ -99,6 +99,9 @@ export interface UpdateOptions<T> extends CreateOptions, Preconditions {
   readonly createIfMissing?: boolean | undefined;
 }
 
+/** Options of an {@link Storage.update} whose `change` may get undefined. */
+export type CreatingOptions<T> = UpdateOptions<T> & { readonly createIfMissing: true };
+
 /** Options of {@link Storage.delete}, including preconditions. */
 export interface DeleteOptions<T> extends Preconditions {
   /** Called with the stored object; throws to refuse the deletion. Called again if the object has changed in the meantime. */
@@ -187,9 +190,10 @@ export interface Storage<T extends KubernetesObject = KubernetesObject> extends 
    * Reads the object, calls `change` with a copy, and writes the result if the object has not changed in the meantime; otherwise
    * starts over. So `change` may be called several times and must have no side effects. If it throws, this rejects with that
    * error, and nothing is written. If its result equals the stored object, nothing is written either, and there is no event.
-   * `change` may modify its argument; the version in its result is ignored. A write without `ttlSeconds` removes an earlier time
+   * `change` may modify its argument, which is undefined only with `createIfMissing`; the version in its result is ignored. A write without `ttlSeconds` removes an earlier time
    * to live. Upstream: `GuaranteedUpdate`.
    */
+  update(key: string, change: (current: T | undefined) => T | Promise<T>, options: CreatingOptions<T>): Promise<T>;
   update(key: string, change: (current: T) => T | Promise<T>, options?: UpdateOptions<T>): Promise<T>;
   /** Resolves with the last content of the object, at the version of its deletion. */
   delete(key: string, options?: DeleteOptions<T>): Promise<T>;

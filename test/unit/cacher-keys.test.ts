@@ -83,7 +83,7 @@ describe('a cacher whose keyOf tells another key', () => {
     const cacher = cached();
     const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('options') };
     await expect(cacher.create('a', { metadata: { name: 'a' } }, options as never)).rejects.toMatchObject(refused);
-    await expect(cacher.update('a', (now) => now, options as never)).rejects.toMatchObject(refused);
+    await expect(cacher.update('a', (now: KubernetesObject) => now, options as never)).rejects.toMatchObject(refused);
     await expect(cacher.delete('a', options as never)).rejects.toMatchObject(refused);
     await expect(cacher.update('a', 'x' as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
   });

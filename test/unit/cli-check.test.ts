@@ -73,6 +73,13 @@ describe('a file', () => {
     }
   });
 
+  test('is damaged if it is empty, in the words with which it is refused when it is opened', async () => {
+    await writeFile(file, '');
+    const refusal = await openMemoryStorage({ file }).catch(String);
+    const { code, text } = await told();
+    expect([code, refusal]).toEqual([1, text.replace('damaged:', 'WatchError:').trim()]);
+  });
+
   test.each([
     ['an object that is not JSON', '{"a', 'JSON'],
     ['an object of another version', '{"metadata":{"resourceVersion":"3"}}', 'the object under "k" has version 3 instead of 2'],

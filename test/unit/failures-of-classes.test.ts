@@ -48,6 +48,26 @@ describe('a source that fails, and works again', () => {
     ]);
   });
 
+  test('of an informer, if it should have refused to stream: one line says so', async () => {
+    const [clock, stop] = [new FakeClock(), new AbortController()];
+    const source = new FakeListWatcher<KubernetesObject>({ objects: [{ metadata: { name: 'a' } }] });
+    const live = async (): ReturnType<typeof source.watch> => source.watch({ resourceVersion: source.resourceVersion });
+    const informer = new Informer({ list: () => source.list(), watch: live }, { clock, random });
+    const ran = informer.run(stop.signal);
+    source.modify({ metadata: { name: 'a', labels: { is: 'new' } } });
+    await informer.synced;
+    stop.abort();
+    await ran;
+    expect([informer.store.size, said]).toEqual([
+      1,
+      [
+        expect.stringMatching(
+          /^watchmux informer: the initial state failed: WatchError: .* began with MODIFIED .* must refuse sendInit/,
+        ),
+      ],
+    ]);
+  });
+
   test('of a retry watcher, and of until', async () => {
     const clock = new FakeClock();
     const watch = new RetryWatcher(refusing(9, down), { resourceVersion: '1', clock, random });

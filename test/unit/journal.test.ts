@@ -14,13 +14,14 @@ import {
   readFile,
   rename,
   rm,
+  rmdir,
   stat,
   symlink,
   writeFile,
 } from 'node:fs/promises';
 import { connect, Server } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { isWatchError } from '../../src/index.ts';
@@ -257,6 +258,30 @@ describe('a link to a file', () => {
     for (const link of ['link', 'second']) expect((await lstat(join(directory, link))).isSymbolicLink()).toBe(true);
     expect(await stateOf(await start({ file: target }))).toBe('a=1@2');
   });
+
+  test('that leads elsewhere takes no more writes: whoever opens it later would not find them', async () => {
+    const path = join(directory, 'link');
+    await symlink('data', path);
+    const storage = await start({ file: path });
+    await set(storage, 'a', 1);
+    await copyFile(file, `${file}2`);
+    await rm(path);
+    await symlink('data2', path);
+    const moved = expect.stringContaining('link was moved, deleted or replaced');
+    await expect(set(storage, 'b', 1)).rejects.toMatchObject({ code: 'INVALID_FRAME', message: moved });
+  });
+
+  test('may be relative: the working directory may change', async () => {
+    const here = process.cwd();
+    const storage = await start({ file: relative(here, file) });
+    process.chdir('/');
+    try {
+      await set(storage, 'a', 1);
+    } finally {
+      process.chdir(here);
+    }
+    expect(await readFile(file, 'utf8')).toContain('"name":"a"');
+  });
 });
 
 describe('a MemoryStorage in a file', () => {
@@ -280,14 +305,74 @@ describe('a MemoryStorage in a file', () => {
     expect(await stateOf(await start())).toBe('a=1@2 c=1@3');
   });
 
+  const isMoved = {
+    code: 'INVALID_FRAME',
+    message: expect.stringContaining('data was moved, deleted or replaced: restart with the file that is to be used'),
+  };
+
   test('without a lock: nothing is written to a file that another has replaced', async () => {
     withoutLock();
     const storage = await start();
     await copyFile(file, `${file}2`);
     await rename(`${file}2`, file);
-    await expect(set(storage, 'a', 1)).rejects.toMatchObject({
-      code: 'INVALID_FRAME',
-      message: `the journal ${file} was changed by another process: only one may have it open`,
+    await expect(set(storage, 'a', 1)).rejects.toMatchObject(isMoved);
+  });
+
+  describe('that is not at its path any more takes no writes, even if it has another name', () => {
+    const replace = async (): Promise<void> => {
+      await copyFile(file, `${file}-copy`);
+      await rename(`${file}-copy`, file);
+    };
+    const ways: readonly (readonly [string, () => Promise<void>])[] = [
+      ['moved away', () => rename(file, `${file}-old`)],
+      ['moved away, and another one put there', () => rename(file, `${file}-old`).then(() => copyFile(`${file}-old`, file))],
+      ['deleted, but linked', () => link(file, `${file}-old`).then(() => rm(file))],
+      ['replaced, but linked', () => link(file, `${file}-old`).then(replace)],
+    ];
+
+    test.each(ways)('%s', async (_way, move) => {
+      const errors: unknown[] = [];
+      const storage = await start({ onError: (error) => errors.push(error) });
+      await set(storage, 'a', 1);
+      await move();
+      const before = await readFile(`${file}-old`);
+      await expect(set(storage, 'b', 1)).rejects.toMatchObject(isMoved);
+      await expect(set(storage, 'b', 2)).rejects.toMatchObject({ status: { code: 500 } });
+      await expect(storage.checkHealth()).rejects.toMatchObject({ code: 'CLOSED', cause: isMoved });
+      expect(errors).toEqual([expect.objectContaining(isMoved)]);
+      expect([await stateOf(storage), await readFile(`${file}-old`)]).toEqual(['a=1@2', before]);
+    });
+
+    test.each(ways)('%s, during a write: it may be lost, which is told', async (_way, move) => {
+      const storage = await start();
+      const prototype = await handles();
+      const { datasync } = prototype;
+      vi.spyOn(prototype, 'datasync').mockImplementationOnce(async function synced(this: FileHandle) {
+        await datasync.call(this);
+        await move();
+      });
+      await expect(set(storage, 'a', 1)).rejects.toMatchObject({ code: 'TIMEOUT', cause: isMoved });
+      expect(await stateOf(storage)).toBe('');
+    });
+
+    test.each(ways)('%s, during a rewrite: what is at the path stays', async (_way, move) => {
+      const storage = await start({ minCompactBytes: 500 });
+      const prototype = await handles();
+      const { sync } = prototype;
+      let there: Promise<Buffer | undefined> | undefined;
+      const readThere = (): Promise<Buffer | undefined> => readFile(file).catch(() => undefined);
+      // Only a new file is synced like this.
+      vi.spyOn(prototype, 'sync').mockImplementationOnce(async function synced(this: FileHandle) {
+        await sync.call(this);
+        await move();
+        there = readThere();
+        await there;
+      });
+      let failure: unknown;
+      for (let n = 0; failure === undefined; n++) failure = await set(storage, 'a', n).then(() => undefined, String);
+      expect(there).toBeDefined();
+      expect(await readThere()).toEqual(await there);
+      await expect(stat(`${file}.watchmux-new`)).rejects.toMatchObject({ code: 'ENOENT' });
     });
   });
 
@@ -357,11 +442,17 @@ describe('a MemoryStorage in a file', () => {
     await expect(stat(`${directory}.watchmux-new`)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  test('begins in an empty one as in none', async () => {
+  test('is not an empty one, which nothing makes: its objects are gone, and that is told', async () => {
     await writeFile(file, '');
+    await expect(start()).rejects.toMatchObject({
+      code: 'INVALID_FRAME',
+      message: expect.stringMatching(
+        /damaged at byte 0: it is empty\. Delete it to begin a new history; if it is mounted by itself, /,
+      ),
+    });
+    expect(await readdir(directory)).toEqual(['data']);
+    await rm(file);
     await set(await start(), 'a', 1);
-    await opened[0]?.close();
-    expect(await stateOf(await start())).toBe('a=1@2');
   });
 
   test('is written whole by a system that takes less than it is given', async () => {
@@ -686,11 +777,51 @@ describe('a MemoryStorage in a file', () => {
     for (let n = 0; failing.mock.calls.length === 0; n++) await set(storage, 'a', n);
     await eventually(() => expect(stat(`${file}.watchmux-new`)).rejects.toMatchObject({ code: 'ENOENT' }));
     await set(storage, 'b', 1);
-    expect(errors).toEqual([]);
+    expect(errors).toEqual([expect.objectContaining({ code: 'INVALID_ARGUMENT', cause: full })]);
     const { ino } = await stat(file);
     for (let n = 0; (await stat(file)).ino === ino; n++) await set(storage, 'c', n);
     await storage.close();
     expect(await stateOf(await start())).toContain('b=1@');
+  });
+
+  test('that cannot begin anew says so, once for each kind of failure until it can, and is tried when it has doubled', async () => {
+    const errors: unknown[] = [];
+    const storage = await start({ minCompactBytes: 500, onError: (error) => errors.push(error) });
+    const next = `${file}.watchmux-new`;
+    const inTheWay = {
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(
+        /data cannot be rewritten, and keeps growing: .*watchmux-new.*\. Its directory must be writable/,
+      ),
+      cause: expect.objectContaining({ code: 'ERR_FS_EISDIR' }),
+    };
+    const writeUpTo = async (bytes: number): Promise<void> => {
+      for (let n = 0; (await stat(file)).size < bytes; n++) await set(storage, 'a', n);
+    };
+    await mkdir(next);
+    await writeUpTo(8_000);
+    await eventually(() => expect(errors).toEqual([expect.objectContaining(inTheWay)]));
+
+    // It was tried in vain at 500, 1,000, 2,000 and 4,000 bytes, or a little later; and now it fails for another reason.
+    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    const failing = vi.spyOn(await handles(), 'chmod').mockRejectedValueOnce(full);
+    await rmdir(next);
+    await writeUpTo(18_000);
+    await eventually(() => expect(errors).toMatchObject([inTheWay, { code: 'INVALID_ARGUMENT', cause: full }]));
+
+    const { ino } = await stat(file);
+    for (let n = 0; (await stat(file)).ino === ino; n++) await set(storage, 'a', n);
+    expect(errors).toHaveLength(2);
+    failing.mockRejectedValueOnce(full);
+    for (let n = 0; errors.length === 2; n++) await set(storage, 'a', n);
+    expect(errors[2]).toMatchObject({ cause: full });
+    expect(await storage.checkHealth()).toBeUndefined();
+  });
+
+  test('is closed, although something stands where the new file would be', async () => {
+    const storage = await start();
+    await mkdir(`${file}.watchmux-new`);
+    await storage.close();
   });
 
   test('is of its owner only: a new one, and one that begins anew', async () => {

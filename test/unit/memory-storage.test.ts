@@ -139,6 +139,16 @@ describe('the first version of a MemoryStorage', () => {
   test.each([0, -1, 1.5, Number.MAX_SAFE_INTEGER + 1])('is not %s', (startRevision) => {
     expect(() => new MemoryStorage({ startRevision })).toThrow(/startRevision.*expected a whole number >= 1/);
   });
+
+  test('is at most 2^52, so that no version repeats', async () => {
+    const storage = new MemoryStorage<Thing>({ startRevision: 2 ** 52 });
+    const versions = [await storage.create('a', thing('a')), await storage.create('b', thing('b'))];
+    expect(versions.map(({ metadata }) => metadata?.resourceVersion)).toEqual(['4503599627370497', '4503599627370498']);
+    for (const startRevision of [2 ** 52 + 1, Number.MAX_SAFE_INTEGER - 1]) {
+      const text = `startRevision: expected a whole number >= 1 and <= 4503599627370496, got ${startRevision}`;
+      expect(() => new MemoryStorage({ startRevision })).toThrow(text);
+    }
+  });
 });
 
 describe('the history of a MemoryStorage', () => {

@@ -3,7 +3,18 @@ import { describe, expect, test } from 'vitest';
 import type { ReflectorOptions } from '../../src/cache/index.ts';
 import type { ObjectEvent } from '../../src/watch/event.ts';
 import { settle } from './faulty-source.ts';
-import { bookmark, CLEAN, change, errorEvent, list, type Pod, Rig, refusal, ScriptedWatch } from './reflector-rig.ts';
+import {
+  bookmark,
+  CLEAN,
+  change,
+  errorEvent,
+  list,
+  NotingStore,
+  type Pod,
+  Rig,
+  refusal,
+  ScriptedWatch,
+} from './reflector-rig.ts';
 
 const added = (name: string, version: string): ObjectEvent<Pod> => change('ADDED', name, version);
 const end = (version: string): ObjectEvent<Pod> => bookmark(version, 'true');
@@ -165,9 +176,82 @@ describe('a stream', () => {
     expect(await rig.stop()).toEqual(CLEAN);
   });
 
+  /** What a source that has accepted a stream, but does not know streams, leads to: a list, at once, and no stream later. */
+  async function expectListed(rig: Rig, error: object): Promise<void> {
+    const failure = { kind: 'silent', phase: 'listing', failures: 0, delayMs: undefined };
+    const message = expect.stringMatching(/: a source that cannot begin a watch with the state must refuse sendInitialEvents$/);
+    expect(rig.failures).toEqual([{ ...failure, error: expect.objectContaining({ message, ...error }) }]);
+    expect([rig.source.listed, rig.store.notes]).toEqual([['0'], ['replace 1 ']]);
+    rig.source.last.push(errorEvent(410));
+    await settle();
+    expect(rig.source.watches.map(({ sendInitialEvents = false }) => sendInitialEvents)).toEqual([true, false, false]);
+    expect(await rig.stop()).toEqual(CLEAN);
+  }
+
+  test.each(['MODIFIED', 'DELETED'] as const)('%s of an object that is not in the state: the source is listed', async (type) => {
+    const live = [added('a', '1'), change('MODIFIED', 'a', '2'), change(type, 'b', '3'), added('c', '4')];
+    await expectListed(await streamed([new ScriptedWatch(live)]), { code: 'INVALID_FRAME' });
+  });
+
+  test('an object that is gone from the state is not in it', async () => {
+    const live = [added('a', '1'), change('DELETED', 'a', '2'), change('MODIFIED', 'a', '3')];
+    await expectListed(await streamed([new ScriptedWatch(live)]), { code: 'INVALID_FRAME' });
+  });
+
+  test('a source that sends what is new instead of the state is listed after a minute', async () => {
+    const rig = await streamed([new ScriptedWatch()]);
+    for (let n = 0; n < 6; n++) {
+      expect(rig.source.lists).toEqual([]);
+      rig.source.last.push(added(`a${n}`, `${n + 1}`), added('again', `${n + 1}`));
+      await settle();
+      await rig.pass(10_000);
+    }
+    await expectListed(rig, {
+      code: 'TIMEOUT',
+      limit: 60_000,
+      message: expect.stringMatching(/^7 objects came in 60000 ms, and no end/),
+    });
+  });
+
+  test.each([
+    ['600 objects', (at: number) => Array.from({ length: 100 }, (_, n) => added(`a${at}-${n}`, '1')), 0],
+    ['256 KiB', (at: number) => [added(`a${at}`, '1')], 2 ** 16],
+  ])('a large state over a slow connection, with %s in a minute, is not given up', async (_name, events, bytes) => {
+    const rig = await streamed([new ScriptedWatch()]);
+    for (let at = 0; at < 18; at++) {
+      rig.source.watches[0]?.onBytes?.(bytes);
+      rig.source.last.push(...events(at));
+      await settle();
+      await rig.pass(10_000);
+    }
+    expect([rig.source.lists, rig.failures, rig.store.notes]).toEqual([[], [], []]);
+    rig.source.last.push(end('9'));
+    await settle();
+    await rig.pass(60_000);
+    expect([rig.source.lists, rig.failures, rig.store.notes.length]).toEqual([[], [], 1]);
+    expect(await rig.stop()).toEqual(CLEAN);
+  });
+
+  test('a state that has ended, and waits for room in the store, is not given up', async () => {
+    const store = new NotingStore();
+    let release: () => void = () => {};
+    const room = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const rig = new Rig({ streamingList: true }, Object.assign(store, { room: () => room }));
+    rig.source.toWatch = [new ScriptedWatch([added('a', '1'), end('2')])];
+    await rig.start();
+    await rig.pass(120_000);
+    release();
+    await settle();
+    expect([rig.source.lists, rig.failures, store.notes]).toEqual([[], [], ['replace 2 a']]);
+    expect(await rig.stop()).toEqual(CLEAN);
+  });
+
   test('an object without a key is for the store to judge', async () => {
-    const rig = await streamed([new ScriptedWatch([{ type: 'ADDED', object: { metadata: {} } } as never, end('5')])]);
-    expect(rig.store.notes).toEqual(['replace 5 ']);
+    const nameless = (type: string): ObjectEvent<Pod> => ({ type, object: { metadata: {} } }) as never;
+    const rig = await streamed([new ScriptedWatch([nameless('ADDED'), nameless('MODIFIED'), end('5')])]);
+    expect(rig.store.notes).toEqual(['replace 5 ,']);
     expect(await rig.stop()).toEqual(CLEAN);
     const keyed = await streamed([new ScriptedWatch([added('a', '1'), added('b', '2'), end('5')])], { keyOf: () => 'same' });
     expect(keyed.store.notes).toEqual(['replace 5 b']);

@@ -1,9 +1,10 @@
 // What `watchmux serve` says of its storage: how far a large file has been read, and how its end is told.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { KubernetesObject } from '../../src/cache/index.ts';
 import type { LogFields, ServeLog } from '../../src/cli/serve/log.ts';
 import type { ServeCommand } from '../../src/cli/serve/serve-args.ts';
 import { closeStorage, openStorage } from '../../src/cli/serve/storages.ts';
@@ -54,6 +55,28 @@ test('a file that takes long says how far it is, every two seconds', async () =>
   expect(percents.length).toBeLessThan(5);
   expect([...percents].sort((a, b) => a - b)).toEqual(percents);
   expect(percents.every((percent) => percent > 0 && percent < 100)).toBe(true);
+});
+
+test('a file that cannot be rewritten is a warning; one that was moved away ends all writing', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'watchmux-serve-'));
+  const file = join(folder, 'data');
+  const lines = new Lines();
+  const deps = { log: lines.log, etcdTls: undefined, etcdUser: undefined };
+  const storage = await openStorage({ dataFile: file, etcd: [] } as unknown as ServeCommand, deps);
+  mkdirSync(`${file}.watchmux-new`);
+  const text = 'x'.repeat(2 ** 21);
+  for (let n = 0; lines.all.length === 0; n++) {
+    await storage.update('a', () => ({ metadata: { name: `${n}` }, text }) as KubernetesObject, { createIfMissing: true });
+  }
+  renameSync(file, `${file}-old`);
+  await expect(storage.create('b', { metadata: {} })).rejects.toThrow('was moved');
+  await closeStorage(storage, lines.log);
+  rmSync(folder, { recursive: true });
+  const error = expect.stringMatching(/data cannot be rewritten, and keeps growing: .* Its directory must be writable/);
+  expect(lines.all).toEqual([
+    ['storage-grows', { file, error }],
+    ['storage-failed', expect.objectContaining({ file, error: expect.stringContaining('data was moved, deleted or replaced') })],
+  ]);
 });
 
 test('a file of SQLite is opened, or it is said why not', async () => {

@@ -85,6 +85,12 @@ export function toSilence(limit: number): SourceFailure {
   return { kind: 'silent', error: new WatchError('TIMEOUT', `the watch was silent for ${limit} ms`, { limit }) };
 }
 
+/** The failure of a watch whose initial state does not end, or that has none. `limit`: how long it was waited for, in ms. */
+export function toUnended(what: string, limit?: number): SourceFailure {
+  const text = `${what}: a source that cannot begin a watch with the state must refuse sendInitialEvents`;
+  return { kind: 'silent', error: new WatchError(limit === undefined ? 'INVALID_FRAME' : 'TIMEOUT', text, { limit }) };
+}
+
 function kindOf(status: Status): ReflectorFailureKind {
   const { code, reason, details } = status;
   if (code === 410 || reason === 'Expired' || reason === 'Gone' || isTooLarge(status)) return 'expired';

@@ -351,7 +351,7 @@ function streamEnded(memory: Memory, ended: Extract<MachineInput, { type: 'ended
   return { ...relist(memory, { ...failure, ranMs }, nowMs), failure };
 }
 
-/** A source that accepts streams but never ends their initial state does not support them, so it is not asked for one again. */
+/** A source that accepts streams without an initial state that ends does not support them, so it is not asked for one again. */
 function streamSilent(memory: Memory): MachineStep {
   memory.streams = false;
   return list(memory);
@@ -436,7 +436,7 @@ export type MachineInput =
   | ({ readonly type: 'refused' } & SourceFailure & Ran)
   /** The watch has delivered an ERROR, or reading it has failed. */
   | ({ readonly type: 'error' } & SourceFailure & Ran)
-  /** Nothing has arrived for too long. */
+  /** Nothing has arrived for too long, or no initial state that ends. */
   | ({ readonly type: 'silent' } & SourceFailure & Ran)
   /** The watch has ended. `empty`: it had brought nothing. */
   | ({ readonly type: 'ended'; readonly empty: boolean } & Ran)

@@ -42,7 +42,7 @@ export interface ReflectorState {
  * | `unreachable` | no answer | the same | the same |
  * | `internal` | 500 `InternalError` | the same within `internalErrorRetryMs`, otherwise list after a delay | the same |
  * | `denied` | 401, 403 | list after a delay | the same |
- * | `silent` | nothing came for `idleTimeoutMs`, or no end of the initial state | watch again | |
+ * | `silent` | nothing came for `idleTimeoutMs`; or no initial state that ends, from a source that should have refused | watch again; list at once | |
  * | `short` | a watch ended within a second without any event | list after a delay | |
  * | `store` | the store threw | list after a delay | the same |
  * | `event` | an event was unreadable; it was skipped | nothing | |
@@ -91,7 +91,9 @@ export interface ReflectorOptions<T> extends RetryOptions, Pick<ListOptions, 'la
   readonly resetMs?: number | undefined;
   /**
    * Whether to request the initial state as part of a watch, and to list only if that is refused. Default true. It saves the
-   * source from building a whole list at once.
+   * source from building a whole list at once. A source that accepts such a watch (`sendInitialEvents`) and does not begin it with the
+   * state is listed instead: at once if it sends MODIFIED or DELETED of an object that it has not ADDED, after 30 s of silence, or after a
+   * minute with fewer than 600 new objects and 256 KiB.
    */
   readonly streamingList?: boolean | undefined;
   /**

@@ -293,7 +293,7 @@ function ended(): WatchError {
 
 /**
  * Prints a source's failures without `onError`. A failure that is followed by an immediate attempt, such as an expired version,
- * is part of the protocol: it gets a line only if that attempt fails as well.
+ * is part of the protocol: it gets a line only if that attempt fails as well. A source that should have refused to stream has a fault.
  */
 export class SourceReports {
   readonly #failures: Failures;
@@ -302,8 +302,9 @@ export class SourceReports {
     this.#failures = new Failures(who, { clock });
   }
 
-  failed(error: unknown, { kind, delayMs }: Pick<ReflectorFailure, 'kind' | 'delayMs'>): void {
-    if (kind === 'event') this.#failures.failed('an event', error);
+  failed(error: unknown, { kind, phase, delayMs }: Pick<ReflectorFailure, 'kind' | 'phase' | 'delayMs'>): void {
+    if (kind === 'silent' && phase === 'listing') this.#failures.failed('the initial state', error);
+    else if (kind === 'event') this.#failures.failed('an event', error);
     else if (kind === 'store') this.#failures.failed('the store', error);
     else if (delayMs !== undefined) this.#failures.down('the source', error, ` (${kind})`);
   }

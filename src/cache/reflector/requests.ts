@@ -12,7 +12,7 @@ import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.t
 import type { ListOptions, ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
 import { checkTotal, preparedList, readAll } from '../pager.ts';
 import { type Outcome, ReflectorAttempt } from './attempt.ts';
-import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toFailure, toSilence, versionIn } from './events.ts';
+import { fromErrorEvent, isOlder, type SourceFailure, shapeOf, toFailure, toSilence, toUnended, versionIn } from './events.ts';
 import type { MachineInput } from './machine.ts';
 import type { ReflectorSettings } from './reflector-options.ts';
 
@@ -41,6 +41,13 @@ interface RequestsHost<T> {
 const LATE_MS = 10_000;
 /** How long a stream may be silent within its initial state. A kube-apiserver is silent for up to 3 s. */
 const SILENT_STREAM_MS = 30_000;
+/**
+ * How much of its initial state a stream must bring in each period: so many objects that are new in it, or so many bytes. A slow
+ * connection brings more than a source that sends only what happens, and a state that comes more slowly is better listed in pages.
+ */
+const SLOW_STREAM_MS = 60_000;
+const SLOW_STREAM_OBJECTS = 600;
+const SLOW_STREAM_BYTES = 2 ** 18;
 
 export class Requests<T> {
   /** The current request. */
@@ -125,7 +132,9 @@ export class Requests<T> {
       this.#streamed = new InitialState(this.#settings.keyOf, this.#host.prepare);
       this.#streamedBytes = 0;
       // A server that does not know streams may accept one, and never end the initial state.
-      attempt.limitSilence(SILENT_STREAM_MS, () => this.#streamed && this.#silent(SILENT_STREAM_MS));
+      const what = `the watch was silent for ${SILENT_STREAM_MS} ms within its initial state`;
+      attempt.limitSilence(SILENT_STREAM_MS, () => this.#streamed && this.#unended(what, SILENT_STREAM_MS));
+      this.#limitSlowness(attempt, { size: 0, bytes: 0 });
     }
     const { stored } = this.#host;
     const options: ListWatchOptions = {
@@ -145,6 +154,18 @@ export class Requests<T> {
     if (outcome.is === 'error') return this.#failed('refused', toFailure(outcome.error));
     this.#contact();
     return { type: 'opened' };
+  }
+
+  /** The same for one that sends what happens instead of the state. `before`: what had come when the period began. */
+  #limitSlowness(attempt: ReflectorAttempt<T, MachineInput>, before: { readonly size: number; readonly bytes: number }): void {
+    attempt.after(SLOW_STREAM_MS, () => {
+      if (!this.#streamed || this.#whole) return;
+      const [{ size }, bytes] = [this.#streamed, this.#streamedBytes];
+      const isSlow = size - before.size < SLOW_STREAM_OBJECTS && bytes - before.bytes < SLOW_STREAM_BYTES;
+      const what = `${size} objects came in ${attempt.ranMs} ms, and no end of the initial state`;
+      if (isSlow) attempt.interrupt(this.#unended(what, SLOW_STREAM_MS));
+      else this.#limitSlowness(attempt, { size, bytes });
+    });
   }
 
   /** Gets the next event, at once if there is one. */
@@ -189,7 +210,11 @@ export class Requests<T> {
   /** The event belongs to the state that is being streamed. */
   collect(): MachineInput {
     const streamed = this.#streamed as InitialState<T>;
-    streamed.take(this.takeEvent() as WatchedChange<T>);
+    const event = this.takeEvent() as WatchedChange<T>;
+    if (event.type !== 'ADDED' && !streamed.knows(event.object)) {
+      return this.#unended(`the watch began with ${event.type} of an object that it had not ADDED`);
+    }
+    streamed.take(event);
     const { maxObjects, maxTotalListBytes } = this.#settings;
     try {
       checkTotal('maxObjects', streamed.size, maxObjects);
@@ -243,6 +268,10 @@ export class Requests<T> {
   #silent(limit: number): MachineInput {
     return this.#failed('silent', toSilence(limit));
   }
+
+  #unended(what: string, limit?: number): MachineInput {
+    return this.#failed('silent', toUnended(what, limit));
+  }
 }
 
 /** Refuses a list that has no version, or one that is older than it may be: the store would go back in time. */
@@ -284,6 +313,12 @@ export class InitialState<T> {
     const key = this.#key(object);
     if (type === 'DELETED') this.#objects.delete(key);
     else this.#objects.set(key, this.#prepare(object));
+  }
+
+  /** Whether it has the object, or cannot tell. */
+  knows(object: T): boolean {
+    const key = this.#key(object);
+    return key === object || this.#objects.has(key);
   }
 
   /** An object without a key stands for itself. The store decides whether to accept it. */

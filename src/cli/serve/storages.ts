@@ -38,12 +38,14 @@ export async function openStorage({ dataFile, sqliteFile, etcd, prefix }: ServeC
           message: 'the last write was cut short before it was answered, so it was dropped',
         }),
       onProgress: progressOf(dataFile, log),
-      onError: (error) =>
-        log.error('storage-failed', {
-          file: dataFile,
-          error: whyOf(error),
-          message: 'nothing more is written: fix the disk, then restart the server',
-        }),
+      onError: (error) => {
+        const failure = { file: dataFile, error: whyOf(error) };
+        if (isWatchError(error, 'INVALID_ARGUMENT')) log.warn('storage-grows', failure);
+        else {
+          const message = 'nothing more is written: fix the disk, or put the file back, then restart the server';
+          log.error('storage-failed', { ...failure, message });
+        }
+      },
     });
   } catch (error) {
     throw new UsageError(`--data ${quote(dataFile)}: ${(error as Error).message}`, 'serve');

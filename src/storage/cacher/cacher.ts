@@ -30,6 +30,7 @@ import { checkCreate, checkDelete, checkUpdate, parseVersion, SERVED_NAMES } fro
 import type {
   CacherStats,
   CreateOptions,
+  CreatingOptions,
   DeleteOptions,
   GetOptions,
   KeysOptions,
@@ -85,6 +86,8 @@ class CacherScope<T extends KubernetesObject = KubernetesObject> extends Collect
     return this.#write(checkCreate(options).signal, (storage) => storage.create(key, this.#fitting(key, object), options));
   }
 
+  update(key: string, change: (current: T | undefined) => T | Promise<T>, options: CreatingOptions<T>): Promise<T>;
+  update(key: string, change: (current: T) => T | Promise<T>, options?: UpdateOptions<T>): Promise<T>;
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
     const { cached = this.#hint(key), signal } = checkUpdate(change, options);
     const { keyOf } = this.engine.upstream;

@@ -12,25 +12,30 @@
  * - A group is written once the previous one is safe, so only the last frame of a file can be torn.
  * - FILE is complete at every moment: FILE.watchmux-new takes its place once it has everything that FILE has, on the disk.
  * - Only one process has FILE open, and nothing is touched before that is certain: see files.ts. Where there is no lock, another
- *   process that writes to FILE, or replaces it, is noticed before the next frame is written or FILE is replaced, and nothing is
- *   written after that. Of two that write at the same moment, the one that was overwritten confirms nothing.
+ *   process that writes to FILE is noticed before the next frame is written or FILE is replaced, and nothing is written after
+ *   that. Of two that write at the same moment, the one that was overwritten confirms nothing.
+ * - Nothing is confirmed that is in a file at another path, or at none: FILE must still name it after each write.
  * - After a failed write, nothing is written any more, as it is unknown how much of the last frame is on the disk. A new file
- *   that cannot take FILE's place is dropped, and FILE stays in use.
+ *   that cannot take FILE's place is dropped and reported, and FILE stays in use.
  */
 
 import { type FileHandle, rm } from 'node:fs/promises';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { joined } from '../../decode/framing.ts';
 import { Latch } from '../../watch/abort.ts';
-import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { callable, invalid, isWatchError, WatchError, wholeNumber, whyOf } from '../../watch/errors.ts';
 import { soon } from '../../watch/turn.ts';
 import type { LogLimits } from '../collection/change-log.ts';
 import { MemoryStorage } from '../memory/memory-storage.ts';
 import { type MemoryStorageOptions, settingsOf } from '../memory/writer.ts';
 import {
+  absolute,
   create,
+  fileAt,
+  identityOf,
   lock,
   lockOpen,
+  moved,
   NextFile,
   newName,
   type OldFile,
@@ -56,9 +61,13 @@ interface FileJournalOptions {
   readonly history: LogLimits;
   /** The time of day in ms. */
   readonly now: () => number;
+  /** Called when the file cannot be replaced: once per kind of failure, until it can. */
+  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 interface Opened {
+  /** The path by which it was opened, whose links may later lead elsewhere. */
+  readonly path: string;
   readonly handle: FileHandle;
   readonly unlock: Unlock;
   readonly unlockOpen: Unlock;
@@ -72,9 +81,12 @@ class Group extends Latch<number> {
 
 export class FileJournal implements StorageJournal {
   readonly #options: FileJournalOptions;
+  readonly #path: string;
   readonly #unlock: Unlock;
   #unlockOpen: Unlock;
   #handle: FileHandle;
+  /** Which file that is; empty: not known yet. */
+  #identity: string = '';
   #loaded: Loaded | undefined;
   #size: number;
   /** The header of this process's last frame, and where it is. */
@@ -89,11 +101,14 @@ export class FileJournal implements StorageJournal {
   #compacting: Promise<void> | undefined;
   /** A complete new file, which waits for its turn between two groups. */
   #next: NextFile | undefined;
+  /** The kind of the last reported failure to replace the file. */
+  #reported: string | undefined;
   #failure: { readonly error: unknown } | undefined;
   #closed: boolean = false;
 
-  private constructor(options: FileJournalOptions, { handle, unlock, unlockOpen }: Opened, loaded: Loaded) {
+  private constructor(options: FileJournalOptions, { path, handle, unlock, unlockOpen }: Opened, loaded: Loaded) {
     this.#options = options;
+    this.#path = path;
     this.#unlock = unlock;
     this.#unlockOpen = unlockOpen;
     this.#handle = handle;
@@ -105,11 +120,12 @@ export class FileJournal implements StorageJournal {
   /**
    * Opens a file, or creates one. A torn end is cut off.
    *
-   * @throws {WatchError} INVALID_ARGUMENT if it is already open, INVALID_FRAME if it is damaged. What the file system throws is
-   *   passed on.
+   * @throws {WatchError} INVALID_ARGUMENT if it is already open, INVALID_FRAME if it is damaged or empty. What the file system
+   *   throws is passed on.
    */
   static async open(options: FileJournalOptions): Promise<FileJournal> {
-    const file = await realFile(options.file);
+    const path = absolute(options.file);
+    const file = await realFile(path);
     const { history, onProgress, now } = options;
     const unlock = await lock(file);
     let handle: FileHandle | undefined;
@@ -124,7 +140,7 @@ export class FileJournal implements StorageJournal {
         await handle.sync();
         options.onTornTail?.(loaded.torn);
       }
-      return new FileJournal({ ...options, file }, { handle, unlock, unlockOpen }, loaded);
+      return new FileJournal({ ...options, file }, { path, handle, unlock, unlockOpen }, loaded);
     } catch (error) {
       await handle?.close().catch(() => {});
       await unlockOpen?.();
@@ -160,13 +176,11 @@ export class FileJournal implements StorageJournal {
       await this.#compacting;
       await this.#running;
     }
+    await this.#next?.drop();
     try {
-      await this.#next?.handle.close();
       await this.#handle.close();
-      await rm(newName(this.#options.file), { force: true });
     } finally {
       // A failing disk may fail here, too. The file can be opened again once it is repaired.
-      await this.#next?.unlock();
       await this.#unlockOpen();
       await this.#unlock();
     }
@@ -197,17 +211,20 @@ export class FileJournal implements StorageJournal {
     this.#last = { head: frame.slice(0, HEAD_BYTES), at: this.#size };
     this.#size += frame.byteLength;
     await this.#check().catch((cause: unknown) => {
-      throw new WatchError('TIMEOUT', 'another process has written into the journal: the write may be lost', { cause });
+      throw new WatchError('TIMEOUT', 'the journal was changed or moved during a write: the write may be lost', { cause });
     });
     this.#safe = last;
   }
 
-  /** Throws if another process has written to the file, even the same number of bytes at the same place. */
+  /** Throws if the file is not at its path any more, or if another process has written to it, even as many bytes at the same place. */
   async #check(): Promise<void> {
     const { head, at } = this.#last;
     const found = new Uint8Array(head.length);
-    const [{ size, nlink }] = await Promise.all([this.#handle.stat(), this.#handle.read(found, 0, head.length, at)]);
-    if (size !== this.#size || nlink === 0 || found.some((byte, index) => byte !== head[index])) throw taken(this.#options.file);
+    const [there] = await Promise.all([fileAt(this.#path), this.#handle.read(found, 0, head.length, at)]);
+    // Asked only if it seems to be another file: there are file systems that give an open file another number.
+    if (there?.identity !== this.#identity) this.#identity = identityOf(await this.#handle.stat({ bigint: true }));
+    if (there?.identity !== this.#identity) throw moved(this.#path);
+    if (there.size !== this.#size || found.some((byte, index) => byte !== head[index])) throw taken(this.#path);
   }
 
   /** The part of the file that is currently safe. */
@@ -234,12 +251,24 @@ export class FileJournal implements StorageJournal {
         this.#compacting = undefined;
         if (!this.#closed && !this.#failure) this.#running ??= this.#switchAlone();
       },
-      () => {
-        // The old file stays in use. The next attempt comes when it has doubled.
+      (error: unknown) => {
         this.#compacting = undefined;
-        this.#began = this.#size;
+        this.#notReplaced(error);
       },
     );
+  }
+
+  /** The old file stays in use. The next attempt comes when it has doubled. */
+  #notReplaced(cause: unknown): void {
+    this.#began = this.#size;
+    const kind = String((cause as { code?: unknown }).code);
+    if (kind === this.#reported) return;
+    this.#reported = kind;
+    const { file, onError } = this.#options;
+    const advice =
+      'Its directory must be writable and have room for a second file, and a file that is mounted by itself cannot be replaced';
+    const text = `the journal ${file} cannot be rewritten, and keeps growing: ${whyOf(cause)}. ${advice}`;
+    onError?.(new WatchError('INVALID_ARGUMENT', text, { cause }));
   }
 
   /** Replaces the old file with the new one while no group is being written. Never rejects. */
@@ -250,17 +279,20 @@ export class FileJournal implements StorageJournal {
   }
 
   async #switch(): Promise<void> {
-    // Otherwise, what another process has written since the last group would be lost, and the new file may be its own.
-    await this.#check();
     const next = this.#next as NextFile;
     this.#next = undefined;
     const old = this.#handle;
-    if (!(await next.takePlace())) {
-      // The next attempt comes when the old file has doubled.
-      this.#began = this.#size;
+    try {
+      // What another process has written since the last group would be lost, and what is at the path may be its own.
+      await next.takePlace(() => this.#check());
+    } catch (error) {
+      if (isWatchError(error)) throw error;
+      this.#notReplaced(error);
       return;
     }
+    this.#reported = undefined;
     this.#handle = next.handle;
+    this.#identity = '';
     this.#size = next.size;
     this.#last = { head: new Uint8Array(), at: 0 };
     this.#began = next.began;
@@ -275,13 +307,14 @@ export class FileJournal implements StorageJournal {
 export interface OpenMemoryStorageOptions<T extends KubernetesObject = KubernetesObject>
   extends Omit<MemoryStorageOptions<T>, 'journal'> {
   /**
-   * The path of the file. It is created if it does not exist; its directory must exist. Only one process may have it open;
-   * another one is refused.
+   * The path of the file. It is created if it does not exist; its directory must exist, and must be writable, as the file is replaced
+   * when it is rewritten. Only one process may have it open; another one is refused. If it is moved away or replaced while it is open,
+   * later writes are refused.
    */
   readonly file: string;
   /**
    * The file is rewritten with the current state when it is larger than this, and more than twice as large as when it was opened
-   * or rewritten. Default 16 MiB.
+   * or rewritten. If that fails, it goes to `onError`, and is tried again when the file has doubled. Default 16 MiB.
    */
   readonly minCompactBytes?: number | undefined;
   /** Called if the previous process's last write was incomplete: it is lost, but was never confirmed. */
@@ -298,7 +331,7 @@ export interface OpenMemoryStorageOptions<T extends KubernetesObject = Kubernete
  * opened again. Clients can resume from earlier versions; later ones are far greater: see `startRevision`.
  *
  * @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and if another process has the file open; INVALID_FRAME
- *   if the file is damaged. Errors of the file system are passed on.
+ *   if the file is damaged or empty. Errors of the file system are passed on.
  */
 export async function openMemoryStorage<T extends KubernetesObject = KubernetesObject>(
   options: OpenMemoryStorageOptions<T>,
@@ -310,8 +343,8 @@ export async function openMemoryStorage<T extends KubernetesObject = KubernetesO
   callable('onTornTail', onTornTail);
   callable('onProgress', onProgress);
   callable('now', now);
-  const { history } = settingsOf(rest); // before a file is made
-  const journal = await FileJournal.open({ file, minCompactBytes, onTornTail, onProgress, history, now });
+  const { history, onError } = settingsOf(rest); // before a file is made
+  const journal = await FileJournal.open({ file, minCompactBytes, onTornTail, onProgress, history, now, onError });
   try {
     return new MemoryStorage<T>({ ...rest, journal });
   } catch (error) {

@@ -19,6 +19,9 @@ async function openNew(file: string): Promise<FileHandle> {
   return open(newName(file), 'wx+', 0o600);
 }
 
+/** A path that means the same when the working directory has changed. */
+export const absolute = (path: string): string => resolve(path);
+
 /** The path that a path resolves to, whether it exists or not: a new file must replace the file, not a link to it. */
 export async function realFile(path: string): Promise<string> {
   try {
@@ -31,7 +34,7 @@ export async function realFile(path: string): Promise<string> {
   return target === undefined ? join(directory, basename(path)) : realFile(resolve(directory, target));
 }
 
-/** Opens an existing file; undefined if there is none, or if it is empty. */
+/** Opens an existing file; undefined if there is none. */
 export async function openOld(file: string): Promise<FileHandle | undefined> {
   let handle: FileHandle;
   try {
@@ -44,11 +47,9 @@ export async function openOld(file: string): Promise<FileHandle | undefined> {
     await handle.close();
     throw error;
   });
-  if (found.size > 0 && found.isFile()) return handle;
+  if (found.isFile()) return handle;
   await handle.close();
-  // A device has no size, either, and would be replaced by a file.
-  if (!found.isFile()) throw invalid('file', file, 'the path of a file, or an unused path');
-  return undefined;
+  throw invalid('file', file, 'the path of a file, or an unused path'); // nothing may take the place of a device
 }
 
 /** Creates an empty journal file, completely or not at all. */
@@ -118,6 +119,30 @@ export function taken(file: string): WatchError {
   return new WatchError('INVALID_FRAME', `the journal ${file} was changed by another process: only one may have it open`);
 }
 
+/** Writes to a file that was moved away would be lost for those who open the path later. */
+export function moved(file: string): WatchError {
+  return new WatchError(
+    'INVALID_FRAME',
+    `the journal ${file} was moved, deleted or replaced: restart with the file that is to be used`,
+  );
+}
+
+/** Which file a path names, and its size; undefined if it names none. */
+export async function fileAt(path: string): Promise<{ readonly identity: string; readonly size: number } | undefined> {
+  try {
+    const found = await stat(path, { bigint: true });
+    return { identity: identityOf(found), size: Number(found.size) };
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+/** What tells a file from all others of its directory. On Windows, versions of Node have differed in what they say of `dev`. */
+export function identityOf({ dev, ino }: { readonly dev: bigint; readonly ino: bigint }): string {
+  return process.platform === 'win32' ? `${ino}` : `${dev}/${ino}`;
+}
+
 function isMissing(error: unknown): boolean {
   return (error as { code?: unknown }).code === 'ENOENT';
 }
@@ -179,19 +204,26 @@ export class NextFile {
     }
   }
 
-  /** Replaces the old file. If that fails, the old file is intact and stays in use, as if this one had never existed. */
-  async takePlace(): Promise<boolean> {
+  /**
+   * Replaces the old file, unless `check` throws. If that fails, the old file is intact and stays in use, as if this one had never
+   * existed.
+   */
+  async takePlace(check: () => Promise<void>): Promise<void> {
     const { file } = this.#origin;
     try {
       await this.#copy();
       await this.handle.sync();
+      await check(); // last, as the sync may take long
       await rename(newName(file), file);
-      return true;
-    } catch {
-      await abandon(this.handle, file);
-      await this.unlock();
-      return false;
+    } catch (error) {
+      await this.drop();
+      throw error;
     }
+  }
+
+  async drop(): Promise<void> {
+    await abandon(this.handle, this.#origin.file);
+    await this.unlock();
   }
 
   async #copy(): Promise<void> {

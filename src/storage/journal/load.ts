@@ -79,6 +79,7 @@ export async function load(
 export async function scan(handle: FileHandle, options: LoadOptions, target: LoadTarget): Promise<Scanned> {
   const { file, now, onProgress } = options;
   const { size: whole } = await handle.stat();
+  if (whole === 0) throw damaged(file, 0, EMPTY);
   const reader = new JournalReader(target, now);
   let at = 0;
   let window = { start: 0, bytes: new Uint8Array(0) };
@@ -124,6 +125,8 @@ async function nextWindow(
   }
   return { start, bytes };
 }
+
+const EMPTY = 'it is empty. Delete it to begin a new history; if it is mounted by itself, mount its directory instead';
 
 function damaged(file: string, at: number, why: string): WatchError {
   const advice = 'Restore it from a copy, or give another file';

@@ -22,6 +22,7 @@ import { alreadyExists, notFound } from '../statuses.ts';
 import type {
   CacherStats,
   CreateOptions,
+  CreatingOptions,
   DeleteOptions,
   GetOptions,
   KeysOptions,
@@ -88,6 +89,8 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
     return stored;
   }
 
+  update(key: string, change: (current: T | undefined) => T | Promise<T>, options: CreatingOptions<T>): Promise<T>;
+  update(key: string, change: (current: T) => T | Promise<T>, options?: UpdateOptions<T>): Promise<T>;
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
     const { ttlSeconds, createIfMissing = false, signal } = checkUpdate(change, options);
     const { writer } = this;

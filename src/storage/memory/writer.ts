@@ -23,7 +23,7 @@ import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { compareDecimals } from '../../cache/versions.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { checkOptions, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import { inPieces, type Soon } from '../../watch/fair-queue.ts';
 import { type HeapNode, Timetable } from '../../watch/timetable.ts';
@@ -413,7 +413,7 @@ export interface MemoryStorageOptions<T extends KubernetesObject = KubernetesObj
   /**
    * The version before the first write. Default 1; with a journal, one that no other life of it has had, so that clients get 410
    * for a version from before it was restored from a copy. A server whose objects are only in memory should start above all
-   * versions from before a restart, for example at `Date.now() * 1_000`. Ignored if the journal is already beyond it.
+   * versions from before a restart, for example at `Date.now() * 1_000`; at most 2^52. Ignored if the journal is already beyond it.
    */
   readonly startRevision?: number | undefined;
   /** Makes writes durable. Default: none; see `openMemoryStorage` for one in a file. */
@@ -421,8 +421,9 @@ export interface MemoryStorageOptions<T extends KubernetesObject = KubernetesObj
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
   /**
-   * Called with errors thrown by functions in `fields` (the object is then not selected), and when the journal fails. What it
-   * throws is ignored. Default: `console.error`, once per kind.
+   * Called with errors thrown by functions in `fields` (the object is then not selected), and when the journal fails; by
+   * `openMemoryStorage`, also when the file cannot be rewritten, with INVALID_ARGUMENT, while writes go on. What it throws is ignored.
+   * Default: `console.error`, once per kind.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -465,11 +466,19 @@ export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOpt
     maxObjectBytes: wholeNumber('maxObjectBytes', given.maxObjectBytes ?? 3 * 2 ** 20, 1),
     maxBytes: wholeNumber('maxBytes', given.maxBytes ?? 2 ** 30, 1),
     maxUnconfirmedBytes: wholeNumber('maxUnconfirmedBytes', given.maxUnconfirmedBytes ?? 2 ** 28, 1),
-    startRevision: given.startRevision === undefined ? undefined : wholeNumber('startRevision', given.startRevision, 1),
+    startRevision: given.startRevision === undefined ? undefined : checkStart(given.startRevision),
     journal: given.journal && requireMethod('journal', given.journal, 'restore', 'a StorageJournal'),
     clock,
     onError: reporter('memory storage', { onError, clock }),
   };
+}
+
+/** Above this, few versions would be left: those beyond 2^53 cannot be counted exactly, and would repeat. */
+const MAX_START = 2 ** 52;
+
+function checkStart(value: number): number {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= MAX_START) return value;
+  throw invalid('startRevision', value, `a whole number >= 1 and <= ${MAX_START}`);
 }
 
 /** The overhead of a change besides its bytes: itself, its place in the history, its events. Rounded. */
