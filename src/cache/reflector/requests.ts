@@ -134,7 +134,6 @@ export class Requests<T> {
       // A server that does not know streams may accept one, and never end the initial state.
       const what = `the watch was silent for ${SILENT_STREAM_MS} ms within its initial state`;
       attempt.limitSilence(SILENT_STREAM_MS, () => this.#streamed && this.#unended(what, SILENT_STREAM_MS));
-      this.#limitSlowness(attempt, { size: 0, bytes: 0 });
     }
     const { stored } = this.#host;
     const options: ListWatchOptions = {
@@ -153,6 +152,7 @@ export class Requests<T> {
     if (outcome.is === 'interrupted') return outcome.reason;
     if (outcome.is === 'error') return this.#failed('refused', toFailure(outcome.error));
     this.#contact();
+    if (initial) this.#limitSlowness(attempt, { size: 0, bytes: 0 });
     return { type: 'opened' };
   }
 
