@@ -83,21 +83,21 @@ const WORDS: Readonly<Record<string, readonly unknown[]>> = {
 
 const BACKOFF: readonly (keyof Backoff)[] = ['minMs', 'maxMs', 'factor'];
 
-/** What an option is that has no default, or one of the host: a record, so that none can be forgotten. */
+/** What an option is that has no default, or one of the host: a record, so that none can be forgotten. Empty: checked elsewhere. */
 const KINDS: Readonly<Record<Exclude<keyof ConnectOptions<never>, keyof Defaults> | 'fetch' | 'WebSocket', string>> = {
-  signal: 'an object',
-  resourceVersion: 'a string',
-  transport: 'a string',
-  onGap: 'a function',
-  onStateChange: 'a function',
-  headers: 'an object or a function',
-  token: 'a string or a function',
-  backoff: 'an object',
-  idleTimeoutMs: 'a number',
-  onExpired: 'a string',
-  codec: 'an object',
-  fetch: 'a function',
-  WebSocket: 'a function',
+  signal: '',
+  resourceVersion: 'string',
+  transport: '',
+  onGap: 'function',
+  onStateChange: 'function',
+  headers: 'function or object',
+  token: 'function or string',
+  backoff: '',
+  idleTimeoutMs: 'number',
+  onExpired: '',
+  codec: 'codec',
+  fetch: 'function',
+  WebSocket: 'function',
 };
 export const CONNECT_OPTIONS: readonly (keyof ConnectOptions<never>)[] = Object.keys({
   ...defaults(),
@@ -111,8 +111,8 @@ export function toSettings<E>(options: ConnectOptions<E>): ClientSettings<E> & A
   const backoff = checkOptions(options.backoff ?? {}, BACKOFF);
   for (const [name, value] of Object.entries({ ...checkOptions(options, CONNECT_OPTIONS), ...backoff })) {
     const kind: string | undefined = KINDS[name as keyof typeof KINDS];
-    if (value === undefined || (value === null && kind !== undefined && kind !== 'a number')) continue;
-    const expected = expectedOf(name, value, kind ?? `a ${typeof settings[name]}`);
+    if (value === undefined || (value === null && kind !== undefined && kind !== 'number')) continue;
+    const expected = expectedOf(name, value, kind ?? typeof settings[name]);
     if (expected !== undefined) throw invalid(name, value, expected);
     settings[name] = value;
   }
@@ -123,13 +123,15 @@ export function toSettings<E>(options: ConnectOptions<E>): ClientSettings<E> & A
 function expectedOf(name: string, value: unknown, kind: string): string | undefined {
   const words = WORDS[name];
   if (words) return words.includes(value) ? undefined : `one of ${words.join(', ')}`;
-  if (name === 'codec') return typeof (value as Codec<unknown>).decode === 'function' ? undefined : 'a codec';
-  if (kind !== 'a number') return kind.includes(typeof value) ? undefined : kind;
-  const whole = name === 'capacity';
+  if (kind !== 'number') {
+    const fits = kind === 'codec' ? !!(value as Codec<unknown>).decode : kind === '' || kind.includes(typeof value);
+    return fits ? undefined : `a ${kind}`;
+  }
+  const whole = name === 'capacity' ? 'whole ' : '';
   // Nothing fits in a queue of length 0.
   const min = whole || name === 'maxBufferedBytes' ? 1 : 0;
   const fits = (whole ? Number.isInteger(value) : typeof value === 'number') && (value as number) >= min;
-  return fits ? undefined : `a ${whole ? 'whole ' : ''}number >= ${min}`;
+  return fits ? undefined : `a ${whole}number >= ${min}`;
 }
 
 /** What is needed to open connections. */
@@ -218,8 +220,9 @@ function check(url: URL | undefined, means: AttemptSettings): void {
     throw invalid('token', typeof token, 'visible ASCII, and no header authorization beside it');
   const transport = transportOf(url, means);
   const socket = transport === 'websocket';
-  if (!socket && url && (url.username || url.password))
-    throw invalid('url', `${url.protocol}//...@${url.host}`, 'a URL without credentials: fetch takes none; use token or headers');
+  // The host's own fetch takes none.
+  if (!socket && means.fetch === globalThis.fetch && (url?.username || url?.password))
+    throw invalid('url', `...@${url.host}`, 'no credentials: use token or headers');
   if (socket) checkWebSocket(means.WebSocket, names[0]);
   // If the host has none, a later attempt would fail as well.
   const needed = socket ? 'WebSocket' : 'fetch';
