@@ -169,7 +169,9 @@ describe('the facts in the documents', () => {
     const events = rows(section(monitoring, 'Logs of an API server')).flatMap(([names = '']) =>
       Array.from(names.matchAll(/`([\w-]+)`/g), ([, name]) => name),
     );
-    const code = ['serve', 'serve-events', 'crd-files', 'storages', 'reload', 'log'].map((file) => read(`src/cli/serve/${file}.ts`)).join();
+    const code = ['serve', 'serve-events', 'crd-files', 'storages', 'reload', 'log']
+      .map((file) => read(`src/cli/serve/${file}.ts`))
+      .join();
     const logged = Array.from(code.matchAll(/(?:log\.(?:info|warn|error)\(|line\('warn', )'([\w-]+)'/g), ([, name]) => name);
     expect(new Set(events)).toEqual(new Set(logged));
   });
