@@ -343,6 +343,24 @@ describe('a MemoryStorage in a file', () => {
       expect([await stateOf(storage), await readFile(`${file}-old`)]).toEqual(['a=1@2', before]);
     });
 
+    test.each(ways)('%s, before any write: its health says so', async (_way, move) => {
+      const storage = await start();
+      await storage.checkHealth();
+      await move();
+      await expect(storage.checkHealth()).rejects.toMatchObject(isMoved);
+    });
+
+    test('moved away and back, it goes on, and so does what was written while its health was looked at', async () => {
+      const storage = await start();
+      await rename(file, `${file}-old`);
+      await expect(storage.checkHealth()).rejects.toMatchObject(isMoved);
+      await rename(`${file}-old`, file);
+      const healthy = storage.checkHealth();
+      await Promise.all([healthy, set(storage, 'a', 1), storage.checkHealth(), set(storage, 'b', 1)]);
+      await storage.checkHealth();
+      expect(await stateOf(storage)).toBe('a=1@2 b=1@3');
+    });
+
     test.each(ways)('%s, during a write: it may be lost, which is told', async (_way, move) => {
       const storage = await start();
       const prototype = await handles();

@@ -1,6 +1,6 @@
 // A storage on SQLite beside its contracts: its file, its lives, locks of others, limits, and that it can be served.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, linkSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -133,6 +133,74 @@ describe.skipIf(missing)('the file', () => {
     });
     onTestFinished(() => check.mockRestore());
     await expect(storage.create('a', thing(1))).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  const gone: [string, (file: string) => void][] = [
+    ['moved', (file) => renameSync(file, `${file}-away`)],
+    ['deleted', (file) => rmSync(file)],
+    [
+      'replaced, with another name left',
+      (file) => {
+        linkSync(file, `${file}-kept`);
+        writeFileSync(`${file}-new`, '');
+        renameSync(`${file}-new`, file);
+      },
+    ],
+  ];
+  it.each(gone)('that was %s while it is open: requests and its health say so, and watches end', async (_what, act) => {
+    const clock = new FakeClock();
+    const { file, storage } = open({ clock });
+    const things = storage.scope<Thing>('things/');
+    await things.create('t1', thing(1));
+    const watch = await things.watch({ resourceVersion: '0' });
+    const events = watch[Symbol.asyncIterator]();
+    expect(await events.next()).toMatchObject({ value: { type: 'ADDED' } });
+    act(file);
+    const next = events.next();
+    clock.advance(50); // it looks for writes of others
+    const told = { status: { code: 503 }, cause: { message: `${file} was moved, deleted or replaced while it was open` } };
+    await expect(next.then(({ value }) => value)).resolves.toMatchObject({ type: 'ERROR', object: { code: 503 } });
+    await expect(things.create('t2', thing(2))).rejects.toMatchObject(told);
+    await expect(things.get('t1')).rejects.toMatchObject(told);
+    await expect(storage.checkHealth?.()).rejects.toMatchObject(told);
+  });
+
+  it('that is back at its path goes on', async () => {
+    const { file, storage } = open();
+    const things = storage.scope<Thing>('things/');
+    await things.create('t1', thing(1));
+    renameSync(file, `${file}-away`);
+    await expect(things.create('t2', thing(2))).rejects.toMatchObject({ status: { code: 503 } });
+    renameSync(`${file}-away`, file);
+    await storage.checkHealth?.();
+    await things.create('t2', thing(2));
+    expect((await things.list()).items).toHaveLength(2);
+  });
+
+  it('that is moved during a write: it may have been made', async () => {
+    onOpen((database) => {
+      const exec = database.exec.bind(database);
+      database.exec = (sql) => {
+        exec(sql);
+        if (sql === 'COMMIT' && isMoving) renameSync(file, `${file}-away`);
+      };
+    });
+    let isMoving = false;
+    const { file, storage } = open();
+    const things = storage.scope<Thing>('things/');
+    await things.create('t1', thing(1));
+    isMoving = true;
+    await expect(things.create('t2', thing(2))).rejects.toMatchObject({ code: 'TIMEOUT' });
+  });
+
+  it('is that of the directory in which the storage was made, and its name is no URI', async () => {
+    const before = process.cwd();
+    process.chdir(directory);
+    onTestFinished(() => process.chdir(before));
+    const { storage } = open({ file: 'file:here.sqlite' });
+    process.chdir(before);
+    await storage.scope<Thing>('things/').create('t1', thing(1));
+    expect(statSync(join(directory, 'file:here.sqlite')).size).toBeGreaterThan(0);
   });
 
   it('stays locked against other processes when a second storage of this one opens it', async () => {

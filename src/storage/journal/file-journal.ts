@@ -168,6 +168,16 @@ export class FileJournal implements StorageJournal {
     return promise;
   }
 
+  /** A write that is under way finds out itself, so nothing is asked then. */
+  async checkHealth(): Promise<void> {
+    if (this.#failure) throw this.#failure.error;
+    if (this.#running || this.#closed) return;
+    const checked = this.#check();
+    const goOn = (): void => this.#goOn();
+    this.#running = checked.then(goOn, goOn);
+    await checked;
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -274,8 +284,14 @@ export class FileJournal implements StorageJournal {
   /** Replaces the old file with the new one while no group is being written. Never rejects. */
   async #switchAlone(): Promise<void> {
     await this.#switch().catch((error: unknown) => this.#fail(error));
+    this.#goOn();
+  }
+
+  /** After something that was not a group: what has come in the meantime. */
+  #goOn(): void {
     this.#running = undefined;
     if (this.#group) this.#running = this.#run();
+    else if (this.#next && !this.#closed && !this.#failure) this.#running = this.#switchAlone();
   }
 
   async #switch(): Promise<void> {

@@ -143,6 +143,8 @@ export interface StorageJournal {
    * happened, unless the error is a `WatchError` with a code other than TIMEOUT.
    */
   append(record: JournalRecord): Promise<number>;
+  /** Rejects while a record that was appended now would be lost. */
+  checkHealth?(): Promise<void>;
   /** Makes everything appended safe, then releases all resources. */
   close(): Promise<void>;
 }

@@ -163,8 +163,9 @@ class MemoryScope<T extends KubernetesObject = KubernetesObject> extends Collect
 
   async checkHealth(): Promise<void> {
     this.pending.check(undefined);
-    const { failure } = this.writer;
+    const { failure, settings } = this.writer;
     if (failure) throw new WatchError('CLOSED', 'the journal has failed: open the storage again', { cause: failure.error });
+    await settings.journal?.checkHealth?.();
   }
 
   async keys(options: KeysOptions): Promise<readonly string[]> {

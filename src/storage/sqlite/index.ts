@@ -1,4 +1,5 @@
 /** The entry point `watchmux/sqlite`: a storage in a SQLite file. For Node 22.13 and newer, without dependencies. */
+import { resolve } from 'node:path';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
@@ -72,7 +73,7 @@ function settingsOf(given: Omit<SqliteStorageOptions, 'fields' | 'onError'>): Sq
   if (typeof file !== 'string' || file === '' || file === ':memory:') throw invalid('file', file, 'a path');
   if (synchronous !== 'FULL' && synchronous !== 'NORMAL') throw invalid('synchronous', synchronous, 'FULL or NORMAL');
   return {
-    file,
+    file: resolve(file), // a program may change its directory, and SQLite takes "file:" for a URI
     synchronous,
     pollMs: wholeNumber('pollMs', given.pollMs ?? 50, 1),
     busyTimeoutMs: wholeNumber('busyTimeoutMs', given.busyTimeoutMs ?? 5_000),

@@ -38,7 +38,8 @@ import {
   isBusy,
   isDiskError,
   MAX_READ_BYTES,
-  openDatabase,
+  type OpenFile,
+  openFile,
   type Row,
   rollback,
   SqliteChanges,
@@ -100,7 +101,7 @@ export class SqliteBackend implements Backend, SqliteReads {
   readonly pending: Pending = new Pending();
   readonly #followers: Set<SqliteChanges<never>> = new Set();
   readonly #statements: Map<string, Statement> = new Map();
-  #database: Database | undefined;
+  #open: OpenFile | undefined;
   #queue: Queued[] = [];
   #queuedBytes: number = 0;
   #isFlushing: boolean = false;
@@ -199,10 +200,10 @@ export class SqliteBackend implements Backend, SqliteReads {
     return this.snapshot({ what: 'read the log' }, (state) => `${this.sql(past).get(changes)?.revision ?? state.compacted}`);
   }
 
-  /** After a failed write, tries whether another one would fail. */
+  /** Whether the file is still at its path. After a failed write, tries whether another one would fail. */
   async checkHealth(): Promise<void> {
     this.pending.check(undefined);
-    if (this.#failure === undefined) return;
+    if (this.#failure === undefined) return this.#open?.check();
     await this.#run({ what: 'try to write' }, () =>
       this.#transaction(() => this.sql('UPDATE state SET revision = revision').run()),
     );
@@ -215,8 +216,8 @@ export class SqliteBackend implements Backend, SqliteReads {
     for (const each of this.#followers) each.close();
     this.#stopExpiry?.();
     this.#statements.clear();
-    this.#database?.close();
-    this.#database = undefined;
+    this.#open?.database.close();
+    this.#open = undefined;
   }
 
   /** Reads in one state of the file. */
@@ -232,7 +233,7 @@ export class SqliteBackend implements Backend, SqliteReads {
   }
 
   sql(text: string): Statement {
-    return getOrMake(this.#statements, text, () => (this.#database as Database).prepare(text));
+    return getOrMake(this.#statements, text, () => (this.#open as OpenFile).database.prepare(text));
   }
 
   /** @throws {WatchError} 410 for a revision whose state is gone, or that was never issued. */
@@ -263,11 +264,12 @@ export class SqliteBackend implements Backend, SqliteReads {
     for (;;) {
       this.pending.check(signal);
       try {
-        if (!this.#database) {
-          this.#database = openDatabase(this.settings);
+        if (!this.#open) {
+          this.#open = openFile(this.settings);
           this.#schedule();
         }
-        return work(this.#database);
+        this.#open.check();
+        return work(this.#open.database);
       } catch (error) {
         if (!isBusy(error)) throw toError(what, error);
         const late = `${what}: other processes have had the file locked for ${busyTimeoutMs} ms`;
@@ -278,11 +280,12 @@ export class SqliteBackend implements Backend, SqliteReads {
   }
 
   #transaction<R>(work: () => R): R {
-    const database = this.#database as Database;
+    const open = this.#open as OpenFile;
+    const { database } = open;
     database.exec('BEGIN IMMEDIATE');
     try {
       const result = work();
-      commit(database);
+      commit(open);
       return result;
     } catch (error) {
       rollback(database);
@@ -317,7 +320,7 @@ export class SqliteBackend implements Backend, SqliteReads {
       }
     } while (this.#queue.length > 0);
     this.#isFlushing = false;
-    if (this.#database) this.#schedule(restMs);
+    if (this.#open) this.#schedule(restMs);
   }
 
   /** What the next transaction writes: these, except aborted ones, and those that have come since. */
@@ -357,8 +360,9 @@ export class SqliteBackend implements Backend, SqliteReads {
   }
 
   #look(): void {
-    if (!this.#database) return;
+    if (!this.#open) return;
     try {
+      this.#open.check();
       const version = this.sql('PRAGMA data_version').get()?.data_version;
       if (version === this.#dataVersion) return;
       this.#dataVersion = version;
@@ -383,7 +387,7 @@ export class SqliteBackend implements Backend, SqliteReads {
   }
 
   #expire(): void {
-    if (!this.#database || this.#isFlushing) return;
+    if (!this.#open || this.#isFlushing) return;
     let isDue = false;
     try {
       isDue = this.sql('SELECT 1 FROM objects WHERE deadline_ms <= ? LIMIT 1').get(this.settings.now()) !== undefined;
@@ -471,12 +475,15 @@ class Transaction {
   }
 }
 
-/** If the disk fails at that moment, the outcome is unknown. */
-function commit(database: Database): void {
+/** If the disk fails at that moment, or the file has been moved, the outcome is unknown. */
+function commit({ database, check }: OpenFile): void {
+  let isCommitted = false;
   try {
     database.exec('COMMIT');
+    isCommitted = true;
+    check();
   } catch (cause) {
-    if (!isDiskError(cause)) throw cause;
+    if (!isCommitted && !isDiskError(cause)) throw cause;
     throw new WatchError('TIMEOUT', `write: ${(cause as Error).message}; it may have happened anyway`, { cause });
   }
 }

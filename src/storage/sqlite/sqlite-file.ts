@@ -10,10 +10,11 @@
  * changing the journal mode, which SQLite then allows. If two open it at the same time, both may begin one, which does no harm.
  */
 
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, statSync } from 'node:fs';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type { Change, ChangeBatch, Changes, ChangesOptions, RequestOptions } from '../backend.ts';
+import { identityOf } from '../journal/files.ts';
 import { behind, toBytes, toText } from '../keys.ts';
 import { newLife } from '../life.ts';
 import { internalError, unavailable } from '../statuses.ts';
@@ -66,10 +67,20 @@ interface OpenOptions {
   readonly now: () => number;
 }
 
+/** An open file. `check` throws if its path does not name it any more: who opens the path later would not see what is written. */
+export interface OpenFile {
+  readonly database: Database;
+  readonly check: () => void;
+}
+
 /** Opens a file. If it is new, only its owner can read it. Throws if another process is just opening it: see `isBusy`. */
-export function openDatabase({ file, synchronous, now }: OpenOptions): Database {
+export function openFile({ file, synchronous, now }: OpenOptions): OpenFile {
   const Sqlite = sqliteOf();
   create(file);
+  const opened = fileNamed(file);
+  const check = (): void => {
+    if (fileNamed(file) !== opened) throw unavailable(`${file} was moved, deleted or replaced while it was open`);
+  };
   const database = new Sqlite(file);
   try {
     database.exec(`PRAGMA busy_timeout = 0; PRAGMA synchronous = ${synchronous}`);
@@ -83,7 +94,7 @@ export function openDatabase({ file, synchronous, now }: OpenOptions): Database 
     }
     const mode: unknown = database.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
     if (mode !== 'wal') throw invalidFile(file, `a file system for SQLite's WAL: the journal mode stays ${mode}`);
-    return database;
+    return { database, check };
   } catch (error) {
     rollback(database);
     database.close();
@@ -98,6 +109,11 @@ function create(file: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
+}
+
+function fileNamed(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && identityOf(found);
 }
 
 /** Ends a transaction, if one is open. Only since 22.16 does Node say whether SQLite has already ended it. */
