@@ -247,16 +247,20 @@ export class OperatorController<T extends KubernetesObject> {
     }));
   }
 
-  /** Reports keys that no object of the controller's kind can have: a reconcile would take it for deleted. Returns the others. */
+  /** Reports keys of which the controller's cache can have no object: a reconcile would take it for deleted. Returns the others. */
   #usable(keys: readonly string[], { type, text }: KindCache, kind: string): readonly string[] {
     if (!Array.isArray(keys)) return keys; // which is reported for all controllers
-    const expected = type.namespaced
+    const { namespace, tell } = this.#deps;
+    const form = type.namespaced
       ? `keys "namespace/name", because ${text} has namespaces`
       : `names without a namespace, because ${text} has none`;
     return keys.filter((key: unknown) => {
       const parts = typeof key === 'string' ? key.split('/') : [];
-      if (parts.length === (type.namespaced ? 2 : 1) && parts.every(Boolean)) return true;
-      this.#deps.tell(invalid('keysOf', key, expected), { during: 'event', controller: this.name, kind });
+      const isKey = parts.length === (type.namespaced ? 2 : 1) && parts.every(Boolean);
+      const isSeen = !type.namespaced || namespace === undefined || parts[0] === namespace;
+      if (isKey && isSeen) return true;
+      const expected = isKey ? `keys of the namespace ${namespace}, as this operator sees no other` : form;
+      tell(invalid('keysOf', key, expected), { during: 'event', controller: this.name, kind });
       return false;
     });
   }

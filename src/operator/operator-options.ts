@@ -61,7 +61,8 @@ export interface SourceOptions<T> {
 export interface WatchedOptions<T> extends SourceOptions<T> {
   /**
    * The keys to reconcile when this object changes; for a change, those of both states: `namespace/name`, or `name` if the kind
-   * that the controller is for has no namespaces. If it throws, or returns other keys, that is reported.
+   * that the controller is for has no namespaces. If it throws, or returns other keys or those of a namespace that the operator does not
+   * watch, that is reported.
    */
   keysOf(object: T & KubernetesObject, caches: Caches): readonly string[];
 }

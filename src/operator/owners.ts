@@ -77,7 +77,8 @@ export function controllerOf(object: KubernetesObject): OwnerReference | undefin
  *
  *     watches: [{ kind: PODS, keysOf: ownersOf({ apiVersion: 'batch/v1', kind: 'Job' }, { controller: false }) }]
  *
- * Owners are in the object's namespace, unless a kind says `namespaced: false`. Upstream: `handler.EnqueueRequestForOwner`, where
+ * Owners are in the object's namespace, unless a kind says `namespaced: false`. An object in no namespace has no owner of a kind that
+ * says `namespaced: true`, as no garbage collector would take it for one. Upstream: `handler.EnqueueRequestForOwner`, where
  * `OnlyControllerOwner` is not the default.
  *
  * @throws {WatchError} INVALID_ARGUMENT for a kind of which only the plural is known: references name kinds.
@@ -88,9 +89,10 @@ export function ownersOf(
 ): (object: KubernetesObject) => readonly string[] {
   const { controller = true } = checkOptions(options, ['controller']);
   const name = required('kind.kind', kind.kind);
-  const { group = '', namespaced = true } = 'apiVersion' in kind ? { group: groupOf(kind.apiVersion) } : kind;
+  const { group = '', namespaced } = 'apiVersion' in kind ? { group: groupOf(kind.apiVersion), namespaced: undefined } : kind;
   return (object) => {
-    const namespace = namespaced ? namespaceOf(object) : '';
+    const namespace = namespaced === false ? '' : namespaceOf(object);
+    if (namespaced && !namespace) return [];
     return referencesOf(object)
       .filter((each) => each.kind === name && groupOf(each.apiVersion) === group && (!controller || each.controller === true))
       .map((each) => keyOf({ metadata: { name: each.name, namespace } }));

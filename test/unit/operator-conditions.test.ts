@@ -172,6 +172,10 @@ describe('owners', () => {
     const node = { ...CONTROLLER, apiVersion: 'v1', kind: 'Node', name: 'n1' };
     expect(ownersOf({ version: 'v1', plural: 'nodes', kind: 'Node', namespaced: false })(owned(node))).toEqual(['n1']);
     expect(ownersOf({ apiVersion: 'v1', kind: 'Node' })(owned(node))).toEqual(['shop/n1']);
+    const nowhere = { metadata: { name: 'x', ownerReferences: [node] } };
+    expect(ownersOf({ apiVersion: 'v1', kind: 'Node' })(nowhere)).toEqual(['n1']);
+    // A garbage collector takes no object of a namespace for the owner of one in none.
+    expect(ownersOf({ version: 'v1', plural: 'nodes', kind: 'Node', namespaced: true })(nowhere)).toEqual([]);
     expect(() => ownersOf({ version: 'v1', plural: 'nodes' })).toThrow('kind.kind');
   });
 });

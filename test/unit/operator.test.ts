@@ -177,6 +177,26 @@ describe('an operator', () => {
     await stop();
   });
 
+  it('reports keys of namespaces that an operator of one does not see: it would take their objects for deleted', async () => {
+    const { orders, maps, operator, told } = world();
+    await orders.create(order('tea'));
+    const keys: string[] = [];
+    const { stop } = await started(
+      operator({ namespace: 'default' }).controller({
+        for: ORDER,
+        watches: [{ kind: CONFIG_MAP, keysOf: () => ['other/tea', 'default/tea'] }],
+        reconcile: ({ key }) => void keys.push(key),
+      }),
+    );
+    keys.splice(0);
+    await maps.create({ metadata: { name: 'm' } });
+    await settle();
+    expect(keys).toEqual(['default/tea']);
+    const expected = 'keys of the namespace default, as this operator sees no other';
+    expect(told).toEqual([`event orders configmaps/v1: keysOf: expected ${expected}, got "other/tea"`]);
+    await stop();
+  });
+
   it('asks which changes count, with both states; one that throws is told, and counts', async () => {
     const { orders, start, told, clock } = world();
     const heard: string[] = [];
