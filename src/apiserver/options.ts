@@ -144,7 +144,7 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * counted. Behind a proxy, read a header that the proxy sets and that clients cannot. An IPv6 address counts by its /64, but
    * not if it is in brackets; any other text counts as it is.
    */
-  readonly clientAddress?: OfRequest<string> | undefined;
+  readonly clientAddress?: OfRequest<string | null | undefined> | undefined;
   /** Whether a request is allowed; anything but true means 403. Default: everything is allowed. */
   readonly authorize?: Authorize<I> | undefined;
   /**

@@ -1,4 +1,5 @@
 import { verdictOf } from '../watch/abort.ts';
+import { quietly } from '../watch/failures.ts';
 import { type Status, toExpired } from '../watch/event.ts';
 import { NONE, Reader } from '../watch/reader.ts';
 import { CursorState, noState } from './cursor-state.ts';
@@ -558,17 +559,21 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   /**
    * Calls `onGap` before the event after a gap is delivered. Returns false if the event must not be delivered: the watch was
-   * returned, or `onGap` threw.
+   * returned, or `onGap` threw. An async one may also fail later.
    */
   private tell(gap: number): boolean {
     const { ownState } = this;
     ownState.reportingGap = this.first !== undefined;
-    try {
-      this.options.onGap?.(gap);
-    } catch (error) {
-      this.discard();
-      this.failure = { error };
-    }
+    let isLate = false;
+    quietly(
+      () => this.options.onGap?.(gap),
+      (error) => {
+        if (isLate) return this.fail(error);
+        this.discard();
+        this.failure = { error };
+      },
+    );
+    isLate = true;
     ownState.reportingGap = false;
     return !this.state.discarded;
   }

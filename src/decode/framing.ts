@@ -26,6 +26,7 @@
  * Kubernetes writes one per line.
  */
 
+import { notLater } from '../watch/abort.ts';
 import { callable, checkOptions, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
 
 /** A push parser from bytes to frames. */
@@ -168,7 +169,7 @@ abstract class BufferedFramer implements Framer {
     const error = new WatchError('FRAME_TOO_LARGE', `frame longer than maxFrameBytes (${this.limit})`, { limit: this.limit });
     if (oversize !== 'skip') throw error;
     this.skipped++;
-    onSkip?.(error);
+    notLater('onSkip', onSkip?.(error), 'nothing');
   }
 }
 

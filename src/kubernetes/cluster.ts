@@ -5,7 +5,7 @@ import type { ListWatcher } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
 import type { GroupVersionKind, KindOptions, ResourceSource, ResourceType, Typed } from '../cache/resource-client.ts';
 import { callable, checkOptions, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
-import { oneLine, reporter } from '../watch/failures.ts';
+import { oneLine, quietly, reporter } from '../watch/failures.ts';
 import { type Telemetry, toTelemetry } from '../watch/telemetry.ts';
 import { Credentials, type KubeConfigLike, loadKubeConfig } from './credentials.ts';
 import { ClusterDiscovery } from './discovery.ts';
@@ -259,11 +259,7 @@ class Warnings {
       if (this.#said.has(text)) continue;
       if (this.#said.size >= MAX_TEXTS) this.#said.clear();
       this.#said.add(text);
-      try {
-        this.#onWarning(text);
-      } catch (error) {
-        this.#report(error);
-      }
+      quietly(() => this.#onWarning(text), this.#report);
     }
   }
 }

@@ -16,6 +16,8 @@ const BAD_SEGMENT = /(?:^|\/)\.{0,2}(?:\/|$)/;
 export function checkKey(key: string): string {
   if (isKey(key)) return key;
   const shown = typeof key === 'string' ? JSON.stringify(key.slice(0, 80)) : typeof key;
+  const isLong = typeof key === 'string' && key.length > MAX_KEY_CHARS;
+  if (isLong) throw badRequest(`not a key: ${shown}; expected at most ${MAX_KEY_CHARS} characters`);
   throw badRequest(`not a key: ${shown}; expected segments between slashes, none of them empty, "." or ".."`);
 }
 

@@ -5,7 +5,7 @@ import { FieldSelector, parseFieldSelector, rulesOf } from '../selectors/field-s
 import { LabelSelector, parseLabelSelector } from '../selectors/label-selector.ts';
 import { type Attributes, SelectionPredicate } from '../selectors/predicate.ts';
 import type { Labels } from '../selectors/syntax.ts';
-import { callable, checkOptions, invalid, isWatchError, type WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, isWatchError, shownOf, type WatchError, wholeNumber } from '../watch/errors.ts';
 import { checkKey, MAX_KEY_CHARS } from './keys.ts';
 import { badRequest, conflict } from './statuses.ts';
 import type {
@@ -153,7 +153,8 @@ export function planWatch(options: ListWatchOptions): WatchPlan {
 export function parseVersion(version: string | undefined): string | undefined {
   if (version === undefined || version === '') return undefined;
   if (typeof version !== 'string' || !/^\d{1,39}$/.test(version)) {
-    throw badRequest(`Invalid resource version: ${JSON.stringify(String(version).slice(0, 80))} is not a decimal number`);
+    const shown = shownOf(version).slice(0, 80);
+    throw badRequest(`Invalid resource version: ${shown} is not a ${typeof version === 'string' ? 'decimal number' : 'string'}`);
   }
   return version.replace(/^0+/, '') || undefined;
 }

@@ -4,7 +4,8 @@
  *
  *     type Orders = WatchEvent<'placed', Order> | WatchEvent<'cancelled', { id: string }>;
  *
- * All consumers share events by reference. Treat events as read-only; copy one before you change it.
+ * All consumers share events by reference. Treat events as read-only; copy one before you change it. What else belongs to an event
+ * goes into its object: a hub, and what carries events over a network, passes on no other members.
  */
 
 /** One event. Upstream: `watch.Event`. */

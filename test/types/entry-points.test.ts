@@ -14,6 +14,7 @@ import {
   type isInitialEventsEnd,
   type PerAttempt,
 } from '../../src/bridge/client.ts';
+import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { createHttpHandler, Hub, type HubOptions, type Snapshot } from '../../src/bridge/http.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
 import {
@@ -166,6 +167,7 @@ function servers(hub: Hub<Orders>, server: Server, user: User | undefined): void
     watchOptions: (_request, known) => ({ capacity: known.name.length }),
   });
   claim<Equal<Parameters<typeof mounted>[0], ExpressRequest>>();
+  createFetchHandler(hub, { clientAddress: (request) => request.headers.get('cf-connecting-ip') });
   claim<Assignable<typeof mounted, RequestHandler>>();
   // @ts-expect-error node:http has no such requests
   createServer(mounted);

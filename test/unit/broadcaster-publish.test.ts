@@ -86,6 +86,21 @@ describe("publish under 'wait'", () => {
     expect(watch.stopped).toBe(true);
   });
 
+  test('is released by an async onGap that rejects, which ends the watch after what is queued', async () => {
+    const fault = new Error('gap');
+    const onGap = async (): Promise<never> => {
+      throw fault;
+    };
+    const broadcaster = make({ capacity: 1, overflow: 'drop-oldest' });
+    const watch = broadcaster.watch({ onGap });
+    for (const one of events(0, 3)) broadcaster.tryPublish(one);
+    expect(id(watch.tryNext())).toBe(2);
+    await turn();
+    expect(watch.stopped).toBe(true);
+    await expect(watch.next()).rejects.toBe(fault);
+    expect(await watch.next()).toEqual({ done: true, value: undefined });
+  });
+
   test('waiting publishes are accepted in the order of their calls', async () => {
     const broadcaster = make({ capacity: 1, incoming: 0 });
     const watch = broadcaster.watch();

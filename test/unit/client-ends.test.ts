@@ -149,6 +149,22 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(await watch.next()).toEqual({ done: true, value: undefined });
     expect(watch.dropped).toBe(3);
   });
+
+  test.each(['onStateChange', 'onGap'] as const)('an async %s that rejects ends the watch, and its reader gets the error', async (name) => {
+    const fault = new Error('callback');
+    const { watch, accept, clock, network } = open(kind, {
+      ...{ capacity: 1, overflow: 'drop-oldest' },
+      [name]: async () => {
+        throw fault;
+      },
+    });
+    await accept(...range(1, 4));
+    const read = async (): Promise<unknown> => (await watch.next()).value;
+    const seen = [await read().catch((error) => error), await read().catch((error) => error)];
+    expect(seen).toContain(fault);
+    expect(await watch.next()).toEqual({ done: true, value: undefined });
+    expect([watch.state, clock.pending, network.link.closed]).toEqual(['closed', 0, true]);
+  });
 });
 
 describe('ends', () => {
@@ -242,17 +258,23 @@ describe('ends', () => {
   });
 
   test('HTTP: the answer of a server of something else is no complete stream, with or without a line end', async () => {
-    for (const [text, code] of [
-      ['{"items":[]}', 410],
-      ['{"items":[]}\n', 422],
-    ] as const) {
+    for (const text of ['{"items":[]}', '{"items":[]}\n']) {
       const { network, accept, watch, expectOver } = open('http');
       await accept(text);
       network.link.end();
       const message = expect.stringContaining('no event: {"items":[]}');
-      expect((await watch.next()).value).toMatchObject({ type: 'ERROR', object: { code, message } });
+      expect((await watch.next()).value).toMatchObject({ type: 'ERROR', object: { code: 422, message } });
       await expectOver();
     }
+  });
+
+  test('HTTP: an event that was cut off, however its connection has ended, is no fault of the server', async () => {
+    const { network, accept, watch } = open('http', { resourceVersion: at(1) });
+    await accept('{"type":"ADDED","obj');
+    network.link.end();
+    await settle();
+    expect(watch.state).toBe('waiting');
+    await watch.return();
   });
 
   test.each([

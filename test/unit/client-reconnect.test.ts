@@ -193,6 +193,20 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
+  test('a failure before the first event is as good as a refusal: it tries again, and the reader sees nothing of it', async () => {
+    const { network, details, accept, watch, read, backOff } = open(kind);
+    for (const code of [500, 503]) {
+      await accept();
+      network.link.send(error(code));
+      await settle();
+      expect([watch.state, details.at(-1)?.error?.code]).toEqual(['waiting', code]);
+      backOff();
+    }
+    await accept(event(1));
+    expect(await read()).toEqual([1]);
+    await watch.return();
+  });
+
   test('gives up after maxAttempts, with the last failure as its ERROR', async () => {
     const { network, read, expectOver, details, backOff } = open(kind, { maxAttempts: 2 });
     for (let i = 0; i < 3; i++) {

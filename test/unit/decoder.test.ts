@@ -198,6 +198,14 @@ describe('toDecoder over an async iterable', () => {
     expect(onSkip.mock.calls[0]?.[0]).toMatchObject({ code: 'FRAME_TOO_LARGE', limit: line(1).length });
   });
 
+  it('takes no async onSkip: nobody would hear of its failure', async () => {
+    const onSkip = async (): Promise<never> => {
+      throw new Error('late');
+    };
+    const decoder = toDecoder(iterate(line('much too long')), { maxFrameBytes: 5, oversize: 'skip', onSkip });
+    await expect(decoder.decode()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+  });
+
   it('works with another codec, which may skip frames', async () => {
     const raw: Codec<unknown> = {
       decode: (frame) => {

@@ -206,6 +206,18 @@ describe('expiresAtMs', () => {
     expect(sink.ended).toBe('goingAway');
   });
 
+  test('counts by the time of day, though that runs ahead: it is noticed within the interval of BOOKMARKs', async () => {
+    const clock = new FakeClock();
+    let offsetMs = 0;
+    const hub = new Hub({ clock, now: () => NOW + clock.now() + offsetMs, bookmarkIntervalMs: 1_000 });
+    const { sink } = await handlerOf(hub, { authenticate: () => ({ expiresAtMs: NOW + DAY }) })();
+    offsetMs = 2 * DAY;
+    clock.advance(999);
+    expect(sink.ended).toBeUndefined();
+    clock.advance(1);
+    expect(sink.ended).toBe('goingAway');
+  });
+
   test('ends a snapshot and a stalled client as well, and leaves no timer with one that has gone', async () => {
     const { snapshot, give } = handFed();
     const { clock, hub, at } = hubAt({ snapshot: snapshot as never, snapshotTimeoutMs: 0 });

@@ -53,7 +53,11 @@ describe('an envelope', () => {
       const event = { type: type as string, object: 1 };
       expect(() => new Envelope(event, { sequence: 1 })).toThrow('event.type: expected a non-empty string, got');
     }
-    expect(() => new Envelope(added(1), { sequence: 1, json: 'no object' })).toThrow('json: expected the JSON text of an event');
+    const texts: unknown[] = ['no object', '', '[]', 'null', 5, {}, '{"type":"a"}', '{"object":1}', '{"type":"","object":1}'];
+    texts.push('{"type":"a","object":1', '{"type":"a","object":1}}', '{"type":"a","object":1}\n{"type":"b","object":2}');
+    for (const json of texts) {
+      expect(() => new Envelope(added(1), { sequence: 1, json: json as string })).toThrow('json: expected the JSON text of an event');
+    }
   });
 
   test('copied with another type keeps the position and has new bytes', () => {

@@ -433,9 +433,10 @@ describe('a slow handler', () => {
     await informer.stop();
   });
 
-  test('an onGap that throws ends that handler, and is reported', async () => {
-    const boom = (): never => {
-      throw new Error('gap');
+  test.each(['throws', 'rejects'])('an onGap that %s ends that handler, and is reported', async (how) => {
+    const boom = (): undefined => {
+      if (how === 'throws') throw new Error('gap');
+      return Promise.reject(new Error('gap')) as unknown as undefined;
     };
     const { source, informer, open, errors, calls } = await stalled(
       Array.from({ length: 9 }, (_, at) => pod(`p${at}`)),

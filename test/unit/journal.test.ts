@@ -293,6 +293,19 @@ describe('a MemoryStorage in a file', () => {
     });
   });
 
+  test('names its own options, too', async () => {
+    const options = { file, onTornTial: () => {} } as never;
+    await expect(openMemoryStorage(options)).rejects.toThrow('unknown option onTornTial: did you mean onTornTail?');
+  });
+
+  test('with an object that will expire keeps no process running', async () => {
+    const storage = await openMemoryStorage({ file });
+    const before = process.getActiveResourcesInfo().filter((each) => each === 'Timeout').length;
+    await storage.create('a', { metadata: { name: 'a' } }, { ttlSeconds: 86_400 });
+    expect(process.getActiveResourcesInfo().filter((each) => each === 'Timeout')).toHaveLength(before);
+    await storage.close();
+  });
+
   test('without a lock: what another has written is not written over', async () => {
     withoutLock();
     const one = await start();

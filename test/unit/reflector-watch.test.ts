@@ -91,6 +91,19 @@ describe('a run', () => {
     expect([rig.reflector.state.phase, rig.clock.pending, rig.listeners.count]).toEqual(['stopped', 0, 0]);
   });
 
+  test.each(['onError', 'onStateChange'] as const)('ends with what an async %s rejects with', async (name) => {
+    const error = new Error('no');
+    const rig = new Rig({
+      [name]: async () => {
+        throw error;
+      },
+    });
+    rig.source.toWatch = [refusal(500)];
+    rig.running = rig.reflector.run(rig.abort.signal);
+    await expect(rig.running).rejects.toBe(error);
+    expect([rig.reflector.state.phase, rig.clock.pending, rig.listeners.count]).toEqual(['stopped', 0, 0]);
+  });
+
   test.each(['onError', 'onStateChange'] as const)(
     'that is stopped from within %s ends at once, and asks nothing more',
     async (name) => {

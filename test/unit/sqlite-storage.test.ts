@@ -1,6 +1,17 @@
 // A storage on SQLite beside its contracts: its file, its lives, locks of others, limits, and that it can be served.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, linkSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -260,6 +271,55 @@ it.skipIf(missing)(
     await storage.create('c', thing(3));
   },
 );
+
+describe.skipIf(missing)('a file that cannot be used any more', () => {
+  it('because its disk is full: its health says so until there is room for what failed', async () => {
+    const { file, storage } = open();
+    await storage.create('a', thing(1));
+    const { exec } = sqliteOf().prototype as Database;
+    const failing = vi.spyOn(sqliteOf().prototype as Database, 'exec').mockImplementation(function (this: Database, sql) {
+      if (sql === 'COMMIT') throw Object.assign(new Error('database or disk is full'), { errcode: 13 });
+      exec.call(this, sql);
+    });
+    await expect(storage.create('b', thing(2))).rejects.toMatchObject({ status: { code: 503 } });
+    failing.mockRestore();
+    // SQLite has room in its log, but the disk has none.
+    symlinkSync(join(directory, 'nowhere', 'x'), `${file}-probe`);
+    await expect(storage.checkHealth?.()).rejects.toMatchObject({ status: { code: 503 } });
+    expect(await storage.checkHealth?.()).toBeUndefined();
+    expect(existsSync(`${file}-probe`)).toBe(false);
+    expect(await storage.get('a')).toMatchObject({ n: 1 });
+  });
+
+  it('because it is damaged: its health says so from then on', async () => {
+    const { file, storage } = open();
+    for (let n = 0; n < 300; n++) await storage.create(`k${n}`, thing(n, 'x'.repeat(1_000)));
+    await storage.close();
+    const bytes = readFileSync(file);
+    writeFileSync(file, bytes.fill(7, 8_192, bytes.length - 8_192));
+    const { storage: damaged } = open({ file });
+    await expect(damaged.list()).rejects.toMatchObject({ status: { code: 500 } });
+    await expect(damaged.checkHealth?.()).rejects.toMatchObject({ status: { code: 500 } });
+  });
+
+  it('at all: its health says so before anything was asked', async () => {
+    const { storage } = open({ file: join(directory, 'nowhere', 'x') });
+    await expect(storage.checkHealth?.()).rejects.toThrow();
+  });
+});
+
+it.skipIf(missing)('what has expired while nobody had the file open is not shown when it is opened', async () => {
+  const clock = new FakeClock();
+  let nowMs = 1_000;
+  const first = open({ clock, now: () => nowMs });
+  for (let n = 0; n < 600; n++) void first.storage.create(`k${n}`, thing(n), { ttlSeconds: 1 });
+  await first.storage.create('kept', thing(0), { ttlSeconds: 10 });
+  await first.storage.close();
+  nowMs += 2_000;
+  const { storage } = open({ file: first.file, clock, now: () => nowMs });
+  const [list, gone] = await Promise.all([storage.list(), storage.get('k1')]);
+  expect([list.items.length, gone]).toEqual([1, undefined]);
+});
 
 describe.skipIf(missing)('a life of it', () => {
   it('that follows a copy does not know what came after the copy: 410; what was before can be resumed from', async () => {

@@ -47,11 +47,17 @@ describe('a key', () => {
   test('that is none is named, and so is what was expected', () => {
     const long = 'a'.repeat(2_000);
     for (const [key, text] of [
-      ['a//b', '"a//b"'],
-      [long, `"${'a'.repeat(80)}"`],
-      [7, 'number'],
+      ['a//b', '"a//b"; expected segments between slashes'],
+      [long, `"${'a'.repeat(80)}"; expected at most 1024 characters`],
+      [7, 'number; expected segments between slashes'],
     ] as const) {
-      expect(() => checkKey(key as string)).toThrow(`not a key: ${text}; expected segments between slashes`);
+      expect(() => checkKey(key as string)).toThrow(`not a key: ${text}`);
+    }
+    for (const [version, text] of [
+      [2, '2 is not a string'],
+      ['b', '"b" is not a decimal number'],
+    ] as const) {
+      expect(() => parseVersion(version as string)).toThrow(`Invalid resource version: ${text}`);
     }
   });
 

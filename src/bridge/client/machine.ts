@@ -81,6 +81,8 @@ export class ClientMachine {
   readonly #backoff: Backoff;
   /** The last event had no version, so more was to come: the rest of a snapshot, or of a folded batch. */
   #partial: boolean = false;
+  /** An event has arrived on this connection. */
+  #begun: boolean = false;
 
   constructor(options: MachineOptions, position?: string) {
     this.#options = options;
@@ -96,7 +98,7 @@ export class ClientMachine {
   /** The first connection, or the delay has passed, or there is room again. */
   connect(): void {
     if (this.state === 'waiting') this.state = 'connecting';
-    this.#partial = false;
+    this.#partial = this.#begun = false;
   }
 
   /** The server has started to send the stream. */
@@ -104,8 +106,15 @@ export class ClientMachine {
     if (this.state === 'connecting') this.state = 'open';
   }
 
+  /** The server could not begin, and says so in the stream. If nothing has come on this connection, that is as good as its head. */
+  refused(): boolean {
+    if (this.state === 'open' && !this.#begun) this.state = 'connecting';
+    return !this.#begun;
+  }
+
   /** An event has arrived. Only a `next` event is for the consumer. */
   accept(version: string | undefined): Order {
+    this.#begun = true;
     // A snapshot replaces everything before it, even an empty one from a stream that has gone back.
     if (this.copying) this.position = undefined;
     const order = orderOf(version, this.position);

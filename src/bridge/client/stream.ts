@@ -37,6 +37,8 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
   const { signal } = abort;
   let hintMs: number | undefined;
   let refusal = '';
+  /** What came last, without a line end. */
+  let tail = '';
   let gate: Promise<void> | undefined;
   let open = (): void => {};
 
@@ -70,6 +72,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
       for (const { text, id } of parse(chunk)) {
         if (gate) await gate;
         if (signal.aborted) return;
+        if (!chunk) tail = text;
         if (streams) receiver.frame(text, id);
         else refusal += text;
         checkLength(refusal.length, limit);
@@ -87,8 +90,9 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     }
     // Even if the connection has already ended: the aborted signal then releases the body, because a custom `fetch` may not.
     const broken = await body?.pipeTo(new WritableStream({ write }), { signal }).catch(lost);
-    // JSON that is left without a line end is an event if it can be decoded. Otherwise the connection was lost, however it has ended.
-    const cut = await feed().catch(lost);
+    // JSON that is left without a line end is an event if it can be decoded. Otherwise it was cut off, however the connection has
+    // ended; unless it is JSON, as the answer of a server that has no watch here.
+    const cut = await feed().catch((error) => ({ ...lost(error), code: isJson(tail) ? UNREADABLE : LOST }));
     over(broken ?? cut ?? end());
   };
 
@@ -110,6 +114,15 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
       open();
     },
   };
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**

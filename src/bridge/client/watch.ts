@@ -8,6 +8,7 @@ import {
   type MissingError,
   type WatchEvent,
 } from '../../watch/event.ts';
+import { quietly } from '../../watch/failures.ts';
 import { BOOKMARK_INTERVAL, type Bookmark, fromAnnotation, isInitialEventsEnd, RETRY_AFTER } from '../protocol.ts';
 import type { ClientSettings, ClientWatch, Open, StateDetail } from './client-options.ts';
 import { type Action, ClientMachine, type ClientState, ENDED, LOST, type Loss, toFailure } from './machine.ts';
@@ -178,6 +179,8 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     const { code, details } = event.object;
     // A client that was cut for being too slow reconnects. It gets what it missed if the server still has it.
     const back = details?.missed ?? details?.retryAfterSeconds;
+    // Such as a snapshot that fails: nothing is lost, and the next attempt may succeed.
+    if (back === undefined && code >= 500 && this.#machine.refused()) return this.over({ code, why: event.object });
     this.over({ code: back === undefined ? Math.min(code, 410) : LOST, why: event.object }, event);
   }
 
@@ -307,15 +310,13 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.#call(() => this.#settings.onStateChange?.(state, detail));
   }
 
-  /** Calls user code. If it throws, the watch ends and its reader gets the error. */
-  #call(code: () => void): void {
-    try {
-      code();
-    } catch (error) {
+  /** Calls user code, which may be async. If it throws, the watch ends and its reader gets the error. */
+  #call(code: () => unknown): void {
+    quietly(code, (error) => {
       this.failure = { error };
       this.#told = 'closed';
       this.discard();
-    }
+    });
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ReportsDeletion } from '../../broadcast/fold.ts';
 import { isTooDeep, MAX_DEPTH } from '../../decode/codec.ts';
-import { invalid, WatchError } from '../../watch/errors.ts';
+import { invalid, isRecord, WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { type BookmarkOptions, toBookmark } from '../protocol.ts';
 
@@ -146,14 +146,23 @@ function stringify({ type, object }: WatchEvent): string {
   return text;
 }
 
-/** Returns a JSON text without its last brace. */
+/** Returns an event's JSON text without its last brace. Anything else would end all clients, again and again. */
 function open(json: string): string {
-  if (isTooDeep(json)) throw invalid('json', json, `at most ${MAX_DEPTH} levels of objects and lists`);
+  if (!isEventText(json)) throw invalid('json', json, 'the JSON text of an event');
   // In JSON a line break can only be white space; on the wire it would end the event.
   const line = /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, ' ') : json;
-  const end = line.lastIndexOf('}');
-  if (end < 0 || !/^\s*\{\s*"/.test(line)) throw invalid('json', json, 'the JSON text of an event');
-  return line.slice(0, end);
+  return line.slice(0, line.lastIndexOf('}'));
+}
+
+function isEventText(json: string): boolean {
+  if (typeof json !== 'string') return false;
+  if (isTooDeep(json)) throw invalid('json', json, `at most ${MAX_DEPTH} levels of objects and lists`);
+  try {
+    const event: unknown = JSON.parse(json);
+    return isRecord(event) && typeof event.type === 'string' && event.type !== '' && 'object' in event;
+  } catch {
+    return false;
+  }
 }
 
 /**

@@ -88,13 +88,13 @@ export interface ClientStats extends ClientInfo {
   readonly topics?: readonly string[] | undefined;
   /** Events handed to the connection. */
   readonly delivered: number;
-  /** Events waiting for the connection. */
+  /** Events waiting for the connection: its queue, of at most `capacity`, and the batch that is being written. */
   readonly queued: number;
   /** Positions between this client and the head of the stream, including events that its filter rejects. */
   readonly lag: number;
   /** Events that this client did not get; with `coalesce`, those folded into a later one. */
   readonly dropped: number;
-  /** Bytes of events handed to the connection in total, as its transport frames them. */
+  /** Bytes of events handed to the connection in total, as its transport frames them; BOOKMARKs count, too. */
   readonly sentBytes: number;
   /** Bytes in the connection that the network has not taken yet. */
   readonly bufferedBytes: number;

@@ -371,11 +371,11 @@ class SessionTimers extends Timetable<Alarm> {
    */
   endAt(session: HubSession, expiresAtMs: number): void {
     if (expiresAtMs === Infinity) return;
-    const { now } = this.#settings;
-    const alarm = this.#set(session, expiresAtMs - now(), () => {
-      // The system time may have been set back.
-      const leftMs = expiresAtMs - now();
-      if (leftMs > 0) this.after(alarm, leftMs);
+    const { now, bookmarkIntervalMs } = this.#settings;
+    // The system time may be set, or run on while the machine sleeps.
+    const nextMs = (): number => Math.min(expiresAtMs - now(), bookmarkIntervalMs);
+    const alarm = this.#set(session, nextMs(), () => {
+      if (nextMs() > 0) this.after(alarm, nextMs());
       else session.stop('goingAway');
     });
   }

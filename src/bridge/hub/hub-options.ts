@@ -29,7 +29,8 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   /**
    * The longest event, and object of a snapshot, in bytes of its JSON text; at least 1, default 16,000,000. A longer one is refused
    * with FRAME_TOO_LARGE and counted, because by default clients accept up to 16 MiB (16,777,216): it would end each of them,
-   * again and again. A snapshot with a longer object fails. In a stream that the hub follows, a longer event is skipped.
+   * again and again. A snapshot with a longer object fails. A longer event of a `source` is skipped; one of a watch that `follow` reads
+   * ends the hub.
    */
   maxEventBytes?: number | undefined;
   /**
@@ -182,6 +183,7 @@ export interface ClientOptions<E extends WatchEvent = WatchEvent> {
    * When the client's right to watch ends, in ms since 1970: the `exp` of a JSON Web Token times 1,000. The client is then told to
    * reconnect, as with `maxConnectionAgeMs`, so that `authenticate` is called again. A time in the past means 401. Default:
    * `expiresAtMs` of its identity, if that is an object that has one; otherwise never. If both are set, the earlier one counts.
+   * If the time of day is set ahead, that is noticed within `bookmarkIntervalMs`.
    */
   readonly expiresAtMs?: number | undefined;
 }
@@ -204,7 +206,7 @@ export interface HubStats {
 
 /** Options of {@link Hub.publish}. */
 export interface PublishOptions {
-  /** The event's JSON text, if the caller has it. It is sent as it is. */
+  /** The event's JSON text, if the caller has it. It is sent as it is, with all its members. */
   readonly json?: string | undefined;
   /**
    * Identifies the event, in a hub with a source: an event that is published twice with one id is stored once, within a time that

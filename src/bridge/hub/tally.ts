@@ -73,7 +73,7 @@ export interface HubTotals {
   readonly delivered: number;
   /** Events that clients did not get; with `coalesce`, those folded into a later one. */
   readonly dropped: number;
-  /** Bytes of events written to connections, as their transports frame them. */
+  /** Bytes of events written to connections, as their transports frame them; BOOKMARKs count, too. */
   readonly sentBytes: number;
   /** Clients that reconnected and continued where they were. */
   readonly resumes: number;

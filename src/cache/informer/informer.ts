@@ -3,7 +3,7 @@ import { deciding, Latch, untilAborted, whenAborted } from '../../watch/abort.ts
 import { type Clock, listed, systemClock, within } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, oneOf, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
-import { Failures } from '../../watch/failures.ts';
+import { Failures, quietly } from '../../watch/failures.ts';
 import { Timetable } from '../../watch/timetable.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher } from '../list-watcher.ts';
@@ -103,8 +103,9 @@ export class Informer<T, Name extends string = string> {
       onError: (error, failure) => this.#sourceFailed(error, failure),
       onStateChange: (state) => {
         this.#reports.changed(state);
-        onStateChange?.(state);
+        const said: unknown = onStateChange?.(state);
         for (const listener of this.#stateListeners) listener();
+        return said as undefined; // of an async one, the reflector takes the rejection
       },
     });
   }
@@ -298,19 +299,18 @@ export class Informer<T, Name extends string = string> {
   /** An error that it throws ends the run; the reflector takes care of that. */
   #sourceFailed(error: unknown, failure: ReflectorFailure): void {
     for (const listener of this.#listeners) listener(error);
-    if (this.#onError) this.#onError(error, failure);
-    else if (this.#listeners.size === 0) this.#reports.failed(error, failure);
+    if (this.#onError) return this.#onError(error, failure);
+    if (this.#listeners.size === 0) this.#reports.failed(error, failure);
   }
 
   #report(error: unknown, failure: HandlerFailure<T> | ObjectFailure<T>): void {
-    try {
+    const tell = (): void => {
       if (failure.kind === 'object') for (const listener of this.#listeners) listener(error);
-      if (this.#onError) this.#onError(error, failure);
-      else if (failure.kind === 'handler') this.#failures.failed('a handler', error);
+      if (this.#onError) return this.#onError(error, failure);
+      if (failure.kind === 'handler') this.#failures.failed('a handler', error);
       else if (this.#listeners.size === 0) this.#failures.failed('an object', error, nameOf(failure.object));
-    } catch (thrown) {
-      this.#fail(thrown);
-    }
+    };
+    quietly(tell, (thrown) => this.#fail(thrown));
   }
 
   #fail(error: unknown): void {

@@ -12,7 +12,7 @@
  * - Each watch is read by one reader, and ended once. An abort leaves nothing pending.
  * - No call of the store, `onError` or `onStateChange` follows the end of `run`.
  */
-import { Latch, verdictOf, whenAborted } from '../../watch/abort.ts';
+import { isPromise, Latch, verdictOf, whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
@@ -60,6 +60,8 @@ export class Reflector<T> {
   #resyncDueMs: number = 0;
   #connected: boolean = false;
   #error: unknown;
+  /** What an async callback has rejected with. */
+  #thrown: { readonly error: unknown } | undefined;
   #nextAttemptMs: number | undefined;
   #told: string;
   /** Only without `onError`. */
@@ -102,13 +104,11 @@ export class Reflector<T> {
   async run(signal?: AbortSignal): Promise<void> {
     if (this.#ran) throw new WatchError('INVALID_ARGUMENT', 'a reflector runs once');
     this.#ran = true;
-    const leave = whenAborted(signal, () => {
-      this.#stopping = true;
-      this.#requests.attempt.interrupt({ type: 'stop' });
-    });
+    const leave = whenAborted(signal, () => this.#halt());
     let why: unknown = ended();
     try {
       await this.#loop();
+      if (this.#thrown) throw this.#thrown.error;
     } catch (error) {
       why = error;
       throw error;
@@ -184,7 +184,7 @@ export class Reflector<T> {
     if (told !== this.#told) {
       this.#told = told;
       this.#reports?.changed(this.state);
-      this.#settings.onStateChange?.(this.state);
+      this.#call(() => this.#settings.onStateChange?.(this.state));
     }
     return action;
   }
@@ -225,7 +225,22 @@ export class Reflector<T> {
 
   #failed(error: unknown, failure: ReflectorFailure): void {
     this.#reports?.failed(error, failure);
-    this.#settings.onError?.(error, failure);
+    this.#call(() => this.#settings.onError?.(error, failure));
+  }
+
+  /** Calls user code. If it throws, or is async and rejects, `run` ends with that error. */
+  #call(code: () => unknown): void {
+    const said = code();
+    if (!isPromise(said)) return;
+    said.then(undefined, (error: unknown) => {
+      this.#thrown ??= { error };
+      this.#halt();
+    });
+  }
+
+  #halt(): void {
+    this.#stopping = true;
+    this.#requests.attempt.interrupt({ type: 'stop' });
   }
 
   /** Makes a call of the store as soon as there is room. */

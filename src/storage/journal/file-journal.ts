@@ -23,11 +23,11 @@ import { type FileHandle, rm } from 'node:fs/promises';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { joined } from '../../decode/framing.ts';
 import { Latch } from '../../watch/abort.ts';
-import { callable, invalid, isWatchError, WatchError, wholeNumber, whyOf } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, isWatchError, WatchError, wholeNumber, whyOf } from '../../watch/errors.ts';
 import { soon } from '../../watch/turn.ts';
 import type { LogLimits } from '../collection/change-log.ts';
 import { MemoryStorage } from '../memory/memory-storage.ts';
-import { type MemoryStorageOptions, settingsOf } from '../memory/writer.ts';
+import { MEMORY_NAMES, type MemoryStorageOptions, settingsOf } from '../memory/writer.ts';
 import {
   absolute,
   create,
@@ -138,7 +138,7 @@ export class FileJournal implements StorageJournal {
       if (loaded.torn) {
         await handle.truncate(loaded.size);
         await handle.sync();
-        options.onTornTail?.(loaded.torn);
+        await options.onTornTail?.(loaded.torn);
       }
       return new FileJournal({ ...options, file }, { path, handle, unlock, unlockOpen }, loaded);
     } catch (error) {
@@ -341,6 +341,8 @@ export interface OpenMemoryStorageOptions<T extends KubernetesObject = Kubernete
   readonly now?: (() => number) | undefined;
 }
 
+const NAMES = [...['file', 'minCompactBytes', 'onTornTail', 'onProgress', 'now'], ...MEMORY_NAMES] as (keyof OpenMemoryStorageOptions)[];
+
 /**
  * Opens a {@link MemoryStorage} that keeps its writes in a file. A write is confirmed, and visible, once it is on the disk;
  * concurrent writes are written together. The process may die at any moment: every confirmed write is there when the file is
@@ -352,8 +354,10 @@ export interface OpenMemoryStorageOptions<T extends KubernetesObject = Kubernete
 export async function openMemoryStorage<T extends KubernetesObject = KubernetesObject>(
   options: OpenMemoryStorageOptions<T>,
 ): Promise<MemoryStorage<T>> {
-  const { file, minCompactBytes = 2 ** 24, onTornTail, onProgress, now = Date.now, ...rest } = options ?? {};
-  if ('journal' in rest) throw invalid('journal', rest.journal, 'none: it is made from the file');
+  const { journal: own } = (options ?? {}) as MemoryStorageOptions;
+  if (own !== undefined) throw invalid('journal', own, 'none: it is made from the file');
+  const given = checkOptions(options ?? ({} as typeof options), NAMES);
+  const { file, minCompactBytes = 2 ** 24, onTornTail, onProgress, now = Date.now, ...rest } = given;
   if (typeof file !== 'string' || file === '') throw invalid('file', file, 'a path');
   wholeNumber('minCompactBytes', minCompactBytes);
   callable('onTornTail', onTornTail);

@@ -91,7 +91,7 @@ export async function scan(handle: FileHandle, options: LoadOptions, target: Loa
       at = window.start + frame.end;
       read(reader, frame.body, { file, at });
     } else if (!isLast) {
-      onProgress?.({ bytes: at, ofBytes: whole });
+      await onProgress?.({ bytes: at, ofBytes: whole });
       window = await nextWindow(handle, { window, at, whole });
     } else break;
   }

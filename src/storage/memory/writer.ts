@@ -22,7 +22,7 @@
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { compareDecimals } from '../../cache/versions.ts';
 import { isPromise } from '../../watch/abort.ts';
-import { type Clock, systemClock } from '../../watch/clock.ts';
+import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
 import { checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import { inPieces, type Soon } from '../../watch/fair-queue.ts';
@@ -428,7 +428,7 @@ export interface MemoryStorageOptions<T extends KubernetesObject = KubernetesObj
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-const NAMES = [
+export const MEMORY_NAMES = [
   'maxHistoryItems',
   'maxHistoryBytes',
   'historyMs',
@@ -456,7 +456,7 @@ interface Settings {
 
 /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
 export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOptions<T>): Settings {
-  const { historyMs, clock = systemClock, onError, ...given } = checkOptions(options, NAMES);
+  const { historyMs, clock = systemClock, onError, ...given } = checkOptions(options, MEMORY_NAMES);
   return {
     history: {
       maxItems: wholeNumber('maxHistoryItems', given.maxHistoryItems ?? 100_000),
@@ -505,7 +505,8 @@ export class Expiry {
   /** `expire` is called with a key that is due, after its deadline has been removed. */
   constructor(clock: Clock, expire: (key: string) => void) {
     this.#clock = clock;
-    this.#table = new Timetable(clock, ({ key }) => {
+    // Nobody waits for it, so it keeps no process running.
+    this.#table = new Timetable(upkeepClock(clock), ({ key }) => {
       this.#byKey.delete(key);
       expire(key);
     });

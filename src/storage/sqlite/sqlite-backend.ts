@@ -15,7 +15,8 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { type Clock, upkeepClock } from '../../watch/clock.ts';
-import { getOrMake, isWatchError, WatchError } from '../../watch/errors.ts';
+import { getOrMake, refusalCode, WatchError } from '../../watch/errors.ts';
+import { nextTurn } from '../../watch/turn.ts';
 import type {
   Backend,
   Changes,
@@ -36,6 +37,7 @@ import {
   type Database,
   endOf,
   isBusy,
+  isDamaged,
   isDiskError,
   MAX_READ_BYTES,
   type OpenFile,
@@ -49,6 +51,7 @@ import {
   type Statement,
   startOf,
   toError,
+  tryToWrite,
   type Value,
 } from './sqlite-file.ts';
 
@@ -105,8 +108,12 @@ export class SqliteBackend implements Backend, SqliteReads {
   #queue: Queued[] = [];
   #queuedBytes: number = 0;
   #isFlushing: boolean = false;
-  /** Why the last write has failed. */
-  #failure: unknown;
+  /** Why the last write has failed, and its size. */
+  #failure: { readonly error: unknown; readonly bytes: number } | undefined;
+  /** What was found when the file was damaged, which it stays. */
+  #damage: { readonly error: unknown } | undefined;
+  /** The file may have objects that expired before it was opened. */
+  #isStale: boolean = false;
   #stopPolling: (() => void) | undefined;
   #dataVersion: Value | undefined;
   #stopExpiry: (() => void) | undefined;
@@ -200,14 +207,16 @@ export class SqliteBackend implements Backend, SqliteReads {
     return this.snapshot({ what: 'read the log' }, (state) => `${this.sql(past).get(changes)?.revision ?? state.compacted}`);
   }
 
-  /** Whether the file is still at its path. After a failed write, tries whether another one would fail. */
+  /** Whether the file can be read. After a failed write, tries whether another one of its size would fail, too. */
   async checkHealth(): Promise<void> {
-    this.pending.check(undefined);
-    if (this.#failure === undefined) return this.#open?.check();
-    await this.#run({ what: 'try to write' }, () =>
-      this.#transaction(() => this.sql('UPDATE state SET revision = revision').run()),
-    );
-    this.#failure = undefined;
+    if (this.#damage) throw this.#damage.error;
+    const failed = this.#failure;
+    await this.#run({ what: 'try to write' }, () => {
+      if (!failed) return this.sql('SELECT revision FROM state').get();
+      tryToWrite(this.settings.file, failed.bytes);
+      return this.#transaction(() => this.sql('UPDATE state SET revision = revision').run());
+    });
+    if (this.#failure === failed) this.#failure = undefined;
   }
 
   async close(): Promise<void> {
@@ -266,12 +275,21 @@ export class SqliteBackend implements Backend, SqliteReads {
       try {
         if (!this.#open) {
           this.#open = openFile(this.settings);
+          this.#isStale = true;
           this.#schedule();
         }
         this.#open.check();
-        return work(this.#open.database);
+        this.#isStale &&= this.#isDue();
+        if (!this.#isStale) return work(this.#open.database);
+        this.#transaction(() => new Transaction(this).write([]));
+        await new Promise<void>((resolve) => nextTurn(resolve)); // there may be any number of them
+        continue;
       } catch (error) {
-        if (!isBusy(error)) throw toError(what, error);
+        if (!isBusy(error)) {
+          const failure = toError(what, error);
+          if (isDamaged(error)) this.#damage = { error: failure };
+          throw failure;
+        }
         const late = `${what}: other processes have had the file locked for ${busyTimeoutMs} ms`;
         if (clock.now() >= deadlineMs) throw tooManyRequests(late, 1);
       }
@@ -315,7 +333,7 @@ export class SqliteBackend implements Backend, SqliteReads {
       } catch (error) {
         restMs = this.#expiryBackoff.failed({});
         // A lock of another process is not a failure.
-        if (!isWatchError(error) || error.status?.code !== 429) this.#failure = error;
+        if (refusalCode(error) !== 429) this.#failure = { error, bytes: batch.reduce((sum, each) => sum + each.bytes, 0) };
         for (const { reject } of batch) reject(error);
       }
     } while (this.#queue.length > 0);
@@ -390,12 +408,16 @@ export class SqliteBackend implements Backend, SqliteReads {
     if (!this.#open || this.#isFlushing) return;
     let isDue = false;
     try {
-      isDue = this.sql('SELECT 1 FROM objects WHERE deadline_ms <= ? LIMIT 1').get(this.settings.now()) !== undefined;
+      isDue = this.#isDue();
     } catch {
       // It looks again later.
     }
     if (isDue) void this.#flush();
     else this.#schedule();
+  }
+
+  #isDue(): boolean {
+    return this.sql('SELECT 1 FROM objects WHERE deadline_ms <= ? LIMIT 1').get(this.settings.now()) !== undefined;
   }
 }
 

@@ -10,7 +10,7 @@
  * changing the journal mode, which SQLite then allows. If two open it at the same time, both may begin one, which does no harm.
  */
 
-import { closeSync, openSync, statSync } from 'node:fs';
+import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type { Change, ChangeBatch, Changes, ChangesOptions, RequestOptions } from '../backend.ts';
@@ -116,6 +116,20 @@ function fileNamed(path: string): string | undefined {
   return found && identityOf(found);
 }
 
+/**
+ * Throws if there is no room for so many bytes beside the file: SQLite itself may have room left in its log, but for a smaller write.
+ */
+export function tryToWrite(file: string, bytes: number): void {
+  const probe = `${file}-probe`;
+  try {
+    writeFileSync(probe, new Uint8Array(bytes), { mode: 0o600, flush: true });
+  } catch (error) {
+    throw unavailable(`try to write: ${(error as Error).message}`);
+  } finally {
+    rmSync(probe, { force: true });
+  }
+}
+
 /** Ends a transaction, if one is open. Only since 22.16 does Node say whether SQLite has already ended it. */
 export function rollback(database: Database): void {
   try {
@@ -160,6 +174,12 @@ function invalidFile(file: string, expected: string): WatchError {
 export function isBusy(error: unknown): boolean {
   const code = codeOf(error);
   return code === 5 || code === 6;
+}
+
+/** SQLITE_CORRUPT, or SQLITE_NOTADB. */
+export function isDamaged(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === 11 || code === 26;
 }
 
 /** SQLITE_IOERR. */

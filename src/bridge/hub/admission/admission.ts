@@ -47,10 +47,10 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
    */
   watchOptions?: ((request: R, identity: I) => ClientOptions<E> | PromiseLike<ClientOptions<E>>) | undefined;
   /**
-   * The client's address, for `maxClientsPerAddress` and statistics. Default: the remote address. Empty: unknown, not counted.
-   * Any other text counts as it is: IPv6 addresses in brackets are not counted by their /64.
+   * The client's address, for `maxClientsPerAddress` and statistics. Default, also for null and undefined: the remote address.
+   * Empty: unknown, not counted. Any other text counts as it is: IPv6 addresses in brackets are not counted by their /64.
    */
-  clientAddress?: ((request: R) => string) | undefined;
+  clientAddress?: ((request: R) => string | null | undefined) | undefined;
 }
 
 const HOOKS = ['authenticate', 'watchOptions', 'clientAddress'] as const;
