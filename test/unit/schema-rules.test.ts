@@ -606,6 +606,8 @@ describe('patterns of a definition', () => {
   test.each([
     ['a{1000}'.repeat(16), false],
     [`${'a{1000}'.repeat(16)}b{400}`, true],
+    ['a'.repeat(16_383), false],
+    ['a'.repeat(16_384), true],
     ['a'.repeat(16_385), true],
     ['(\\p{L}{1,1000}-){1}', false],
   ])('have a limit, as what compiles them gives no way: %#', async (pattern, isTooLarge) => {
