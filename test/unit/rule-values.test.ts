@@ -106,6 +106,8 @@ test.each([
   ["'%.2e'.format([1.5])", '1.500000×10⁰⁰'],
   ["'%e'.format([-1e-100])", '-1.000000×10⁻¹⁰⁰'],
   ["'%d'.format([-5])", '-5'],
+  ["'%d'.format([26])", '26'],
+  ["'%s'.format([1234567.0])", '1.234567e+06'],
   ["'%x %X %o %b'.format([-255, -255, -8, -5])", '-ff -FF -10 -101'],
   ["'%b %b'.format([true, false])", '1 0'],
   ["'%x %X'.format(['az\\u00e9', b'\\x01\\xff'])", '617ac3a9 01FF'],
@@ -277,7 +279,7 @@ test.each<[what: string, spec: JsonSchema, value: unknown, old: unknown, ...caus
     undefined,
     'spec Invalid: Invalid value: "oldSelf": failed rule: self != \'oldSelf\'',
   ],
-  ['null', obj({ a: { ...text(NOT_X), ...nullable } }), { a: null }, undefined],
+  ['null', obj({ a: { ...text('self.size() > 0'), ...nullable } }), { a: null }, undefined],
   ['what was null', obj({ a: { ...text(IS_OLD), ...nullable } }), { a: 'y' }, { a: null }],
   [
     'what was null, as an optional value',
@@ -323,6 +325,12 @@ test.each<[what: string, spec: JsonSchema, value: unknown, old: unknown, ...caus
     'spec Invalid: Invalid value: "x": failed rule: self != \'x\'',
   ],
   ['an item of a list that is as it was', obj({ l: list(text(NOT_X)), n: i }), { l: ['x'], n: 2 }, { l: ['x'], n: 1 }],
+  [
+    'an item of a list in one that is as it was',
+    obj({ l: list(list(text(NOT_X))), n: i }),
+    { l: [['x']], n: 2 },
+    { l: [['x']], n: 1 },
+  ],
   [
     'an item of a list that is not as it was',
     obj({ l: list(list(text(NOT_X))), n: i }),
@@ -417,7 +425,23 @@ test.each<[what: string, spec: JsonSchema, value: unknown, old: unknown, ...caus
     undefined,
     'spec Invalid: Invalid value: "": index out of bounds: 5 evaluating rule: dyn([1])[self] == 1',
   ],
-  ['members called metadata', obj({ metadata: map(t) }, "self.metadata.labels == 'b'"), { metadata: { labels: 'b' } }, undefined],
+  [
+    'members called metadata',
+    obj(
+      { o: obj({ metadata: map(t) }), l: list(obj({ metadata: map(t) })) },
+      "self.o.metadata.labels == 'b' && self.l[0].metadata.labels == 'b'",
+    ),
+    { o: { metadata: { labels: 'b' } }, l: [{ metadata: { labels: 'b' } }] },
+    undefined,
+  ],
+  [
+    'what was malformed',
+    obj({ t: { ...SPEC.t, ...rules(IS_OLD) }, bytes: { ...SPEC.bytes, ...rules(IS_OLD) } }),
+    { t: VALUE.t, bytes: VALUE.bytes },
+    { t: 'x', bytes: '%' },
+    expect.stringMatching(/^spec\.t Invalid: /),
+    expect.stringMatching(/^spec\.bytes Invalid: /),
+  ],
   [
     'an embedded object',
     {
@@ -473,10 +497,13 @@ test.each<[what: string, spec: JsonSchema, value: unknown, old: unknown, ...caus
   ],
   [
     'names that can be escaped, and others',
-    obj({ 'a b': t, '1a': t, 'a-b': t, x: t }, { rule: 'self.x == "y"', messageExpression: 'self.a__dash__b + self.x' }),
-    { 'a b': '1', '1a': '2', 'a-b': '3', x: '4' },
+    obj(
+      { o: obj({ 'a b-c': t, '1a': t, 'a-b': t, x: t }) },
+      { rule: 'self.o.x == "y"', messageExpression: "'%s'.format([dyn(self.o)])" },
+    ),
+    { o: { 'a b-c': '1', '1a': '2', 'a-b': '3', x: '4' } },
     undefined,
-    'spec Invalid: Invalid value: 34',
+    'spec Invalid: Invalid value: {"1a":"2", "a b-c":"1", "a__dash__b":"3", "x":"4"}',
   ],
   [
     'members called constructor',
@@ -515,6 +542,7 @@ describe('rules of a whole object', () => {
       'spec Invalid: Invalid value: m',
       '<nil> Invalid: Invalid value: "object": index out of range: 9 evaluating rule: self.spec.charAt(9) == ""',
     ]);
+    expect(await told(obj({ spec: obj({ x: t }) }, "self.spec.x == 'y'"), { spec: { x: 'y' } })).toEqual([]);
     const without = obj({ spec: t }, '!has(self.metadata.name) && !has(self.metadata.generateName)');
     expect(await told(without, { metadata: {}, spec: 'x' })).toEqual([]);
   });

@@ -43,7 +43,7 @@ let engine: Engine | undefined;
 const compiled: Map<string, Pattern> = new Map();
 
 function loaded(): Engine {
-  if (engine === undefined) throw new NotLoaded('the engine for patterns has not been loaded');
+  if (engine === undefined) throw new NotLoaded();
   return engine;
 }
 
@@ -73,14 +73,14 @@ export function sizeOf(source: string): number {
   if (source.length > MAX_SIZE) return source.length;
   const outer: number[] = [];
   let [total, last] = [0, 0];
-  for (const [token] of source.matchAll(/\\[pP]\{?|\\[\s\S]|\{\d{1,4}(?:,\d{0,4})?\}|[\s\S]/g)) {
+  for (const [token] of source.matchAll(/\\[\s\S]|\{\d{1,4}(?:,\d{0,4})?\}|[\s\S]/g)) {
     if (token === '(') {
       outer.push(total);
       total = 0;
     } else if (token === ')') {
       last = total + 2;
       total = last + (outer.pop() ?? 0);
-    } else if (token.length > 2 && token.startsWith('{')) {
+    } else if (token.length > 1 && token.startsWith('{')) {
       const times = Math.max(...token.slice(1, -1).split(',').map(Number), 1) - 1;
       total += last * times;
       last += last * times;
@@ -104,10 +104,8 @@ function compile(engine: Engine, source: string): Program {
   checkSize(source);
   try {
     return engine.compile(source);
-  } catch (error) {
-    const translated = engine.translateRegExp(source);
-    if (translated === source) throw error;
-    return engine.compile(translated);
+  } catch {
+    return engine.compile(engine.translateRegExp(source));
   }
 }
 

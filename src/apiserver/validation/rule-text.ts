@@ -99,7 +99,6 @@ function textOfBytes(bytes: Uint8Array): string {
 function textOf(value: unknown, refusal: string = `${REFUSALS.s}, was given `): string {
   switch (typeNameOf(value)) {
     case 'string':
-      return value as string;
     case 'bool':
     case 'int':
     case 'uint':

@@ -474,7 +474,6 @@ class Run {
         const below = property ?? (typeof tree?.additional === 'object' ? tree.additional : undefined);
         const shown = hasMeta && name === 'metadata' && isRecord(each) ? namesOf(each) : each;
         const names = property === undefined ? [name] : namesIn(name);
-        if (names.length === 0) continue;
         const seen = add(yield* this.#toCel(below, shown, false));
         for (const each of names) {
           if (made instanceof Map) made.set(each, seen);
@@ -502,10 +501,10 @@ const RESERVED: ReadonlySet<string> = new Set(
 /** Reserved words that cannot follow a dot, either. */
 const UNSPEAKABLE: ReadonlySet<string> = new Set(['true', 'false', 'null', 'in']);
 
-/** The names of a member in expressions: none, one, or two for a reserved word. */
+/** The names of a member in expressions: one, or two for a reserved word. One that cannot be escaped is only seen in a text. */
 export function namesIn(name: string): readonly string[] {
   if (RESERVED.has(name)) return UNSPEAKABLE.has(name) ? [`__${name}__`] : [`__${name}__`, name];
-  if (!/^[A-Za-z_][A-Za-z0-9_.\-/]*$/.test(name)) return [];
+  if (!/^[A-Za-z_][A-Za-z0-9_.\-/]*$/.test(name)) return [name];
   const signs: Readonly<Record<string, string>> = { __: '__underscores__', '.': '__dot__', '-': '__dash__', '/': '__slash__' };
   return [name.replace(/__|[.\-/]/g, (sign) => signs[sign] as string)];
 }
@@ -521,10 +520,9 @@ function* bytesOf(text: string): Work<unknown> {
 function scalar(tree: Structural | undefined, value: unknown, { converters }: Cel): unknown {
   if (typeof value === 'number') return tree?.types[0] === 'number' || !Number.isSafeInteger(value) ? value : BigInt(value);
   if (typeof value !== 'string' || tree === undefined) return value;
-  const convert = converters.get(tree.format);
   meter.left = MAX_RULE_COST;
   try {
-    return convert === undefined ? value : convert({ self: value });
+    return converters.get(tree.format)?.({ self: value }) ?? value;
   } catch {
     return value;
   }
