@@ -426,6 +426,12 @@ test.each<[what: string, spec: JsonSchema, value: unknown, old: unknown, ...caus
     'spec Invalid: Invalid value: "": index out of bounds: 5 evaluating rule: dyn([1])[self] == 1',
   ],
   [
+    'a member called metadata',
+    obj({ metadata: map(t) }, "self.metadata.labels == 'b'"),
+    { metadata: { labels: 'b' } },
+    undefined,
+  ],
+  [
     'members called metadata',
     obj(
       { o: obj({ metadata: map(t) }), l: list(obj({ metadata: map(t) })) },
