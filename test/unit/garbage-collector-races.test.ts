@@ -88,6 +88,16 @@ test('an object that has no owners when it is read is left alone', async () => {
   expect([taps.size, await there(at, owner, child), errors]).toEqual([0, [false, true], []]);
 });
 
+test('an object that is gone when it is read is no failure', async () => {
+  const { at, taps, errors } = begin();
+  const owner = await at.create('owner');
+  const child = await at.create('child', [refTo(owner)]);
+  taps.once(`get ${AT}default/child`, () => at.delete(child));
+  await at.delete(owner);
+  await at.quiet();
+  expect([taps.size, await there(at, owner, child), errors]).toEqual([0, [false, false], []]);
+});
+
 test('an object that finds an owner before it is deleted stays', async () => {
   const { at, taps, errors } = begin();
   const [owner, other] = [await at.create('owner'), await at.create('other')];

@@ -282,7 +282,10 @@ describe('kinds that come and go', () => {
     const at = world({ customResourceDefinitions: true });
     const schema = { openAPIV3Schema: { type: 'object' } };
     const ships: ResourceDefinition = { group: 'sea.example', version: 'v1', plural: 'ships', kind: 'Ship' };
-    const early = await at.create('early', [{ apiVersion: 'sea.example/v1', kind: 'Ship', name: 'none', uid: 'none' }]);
+    const none = { apiVersion: 'sea.example/v1', kind: 'Ship', name: 'none', uid: 'none' };
+    const early = await at.create('early', [none]);
+    const keeper = await at.create('keeper');
+    const kept = await at.create('kept', [none, refTo(keeper)]);
     await at.quiet();
     expect(await at.get(early)).toBeDefined();
     const { code } = await at.rig.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
@@ -294,6 +297,7 @@ describe('kinds that come and go', () => {
     });
     expect(code).toBe(201);
     await expect.poll(() => at.get(early)).toBeUndefined();
+    await expect.poll(async () => (await at.get(kept))?.ownerReferences).toEqual([refTo(keeper)]);
     const ship = await at.create('ship', [], { kind: ships });
     const crew = await at.create('crew', [refTo(ship)]);
     const boat = await at.create('boat', [refTo(crew, BLOCKS)], { kind: ships });

@@ -6,6 +6,13 @@ import { structuralFaults } from '../../src/apiserver/validation/structural-faul
 const obj = (spec: object): object => ({ type: 'object', properties: { spec } });
 const t = { type: 'string' };
 const EITHER = [{ type: 'integer' }, t];
+const INT_OR_STRING = { 'x-kubernetes-int-or-string': true };
+const EMBEDDED = { type: 'object', 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true };
+const LABELLED = {
+  type: 'object',
+  properties: { labels: { type: 'object', additionalProperties: { type: 'string', default: 'a' } } },
+};
+const PRESET = { type: 'object', properties: { a: t }, default: { b: 'c' } };
 const item = { type: 'object', properties: { a: t, b: { type: 'string', default: 'x' } }, required: ['a'] };
 
 /** What is wrong with a schema: reasons without their prefix, places and words. */
@@ -612,17 +619,109 @@ test.each<[what: string, schema: object, ...faults: string[]]>([
     }),
     'Required S.properties[spec].default.kind: Required value',
   ],
+  [
+    'an embedded object without its head as a default',
+    obj({ ...EMBEDDED, default: {} }),
+    'Required S.properties[spec].default.apiVersion: Required value',
+    'Required S.properties[spec].default.kind: Required value',
+  ],
+  [
+    'an embedded object with a malformed head as a default, of which the first fault is told',
+    obj({ ...EMBEDDED, default: { apiVersion: 1, kind: 2 } }),
+    'Invalid S.properties[spec].default.apiVersion: Invalid value: 1: must be a string',
+  ],
+  [
+    'defaults in the metadata of an embedded object, of which any member is known',
+    obj({
+      ...EMBEDDED,
+      properties: { metadata: { type: 'object', properties: { name: { ...t, default: 'a' }, labels: PRESET } } },
+    }),
+  ],
+  ['a default of labels elsewhere', obj({ type: 'object', properties: { metadata: LABELLED } })],
+  [
+    'a default with unknown members in what is called labels',
+    obj({ type: 'object', properties: { metadata: { type: 'object', properties: { labels: PRESET } } } }),
+    'Invalid S.properties[spec].properties[metadata].properties[labels].default: Invalid value: {"b":"c"}: must not have unknown fields',
+  ],
+  [
+    'a default, which is not checked while the structure is wrong',
+    obj({ type: 'object', properties: { a: {}, b: { ...t, default: 1 } } }),
+    'Required S.properties[spec].properties[a].type: Required value: must not be empty for specified object fields',
+  ],
+  [
+    'defaults in allOf that are empty',
+    obj({ ...t, allOf: [{ default: '' }, { default: [] }] }),
+    'Forbidden S.properties[spec].allOf[0].default: Forbidden: must be undefined to be structural',
+    'Forbidden S.properties[spec].allOf[1].default: Forbidden: must be undefined to be structural',
+  ],
+  ['null in allOf, and for other members in it', obj({ type: 'object', allOf: [null, { additionalProperties: null }] })],
+  ['metadata that is described with nothing', { type: 'object', properties: { metadata: { type: 'object', description: '' } } }],
+  [
+    'either, with types at other places',
+    obj({
+      type: 'object',
+      properties: {
+        a: { ...INT_OR_STRING, anyOf: EITHER, oneOf: [t] },
+        b: { ...INT_OR_STRING, allOf: [{ anyOf: EITHER }, { anyOf: [t] }], oneOf: [{ anyOf: [t] }] },
+        c: { ...INT_OR_STRING, allOf: [{ anyOf: [t] }] },
+        d: { type: 'array', items: INT_OR_STRING, allOf: [{ items: { anyOf: [t] } }] },
+        e: { type: 'object', properties: { f: INT_OR_STRING }, allOf: [{ properties: { f: { anyOf: [t] } } }] },
+      },
+    }),
+    ...[
+      'a].oneOf[0]',
+      'b].allOf[1].anyOf[0]',
+      'b].oneOf[0].anyOf[0]',
+      'c].allOf[0].anyOf[0]',
+      'd].allOf[0].items.anyOf[0]',
+      'e].allOf[0].properties[f].anyOf[0]',
+    ].map((at) => `Forbidden S.properties[spec].properties[${at}.type: Forbidden: must be empty to be structural`),
+  ],
+  [
+    'nothing is preserved of what has no type, of which the structure is not checked',
+    obj({ 'x-kubernetes-preserve-unknown-fields': false }),
+    'Invalid S.properties[spec].x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined',
+  ],
+  [
+    'a set without items',
+    obj({ type: 'array', 'x-kubernetes-list-type': 'set' }),
+    'Required S.properties[spec].items: Required value: must be specified',
+  ],
+  [
+    'a set of texts, and of objects, that are called sets',
+    obj({
+      type: 'object',
+      properties: Object.fromEntries(
+        ['string', 'object'].map((type) => [
+          type,
+          { type: 'array', 'x-kubernetes-list-type': 'set', items: { type, 'x-kubernetes-list-type': 'set' } },
+        ]),
+      ),
+    }),
+    'Invalid S.properties[spec].properties[object].items.type: Invalid value: "object": must be array if x-kubernetes-list-type is specified',
+    'Invalid S.properties[spec].properties[object].items.x-kubernetes-map-type: Invalid value: "set": must be atomic as item of a list with x-kubernetes-list-type=set',
+    'Invalid S.properties[spec].properties[string].items.type: Invalid value: "string": must be array if x-kubernetes-list-type is specified',
+  ],
+  [
+    'keys of a set of objects, which need not be there',
+    obj({
+      ...{ type: 'array', 'x-kubernetes-list-type': 'set', 'x-kubernetes-list-map-keys': ['a'] },
+      items: { type: 'object', properties: { a: t }, 'x-kubernetes-map-type': 'atomic' },
+    }),
+    'Invalid S.properties[spec].x-kubernetes-list-type: Invalid value: "set": must be map if x-kubernetes-list-map-keys is non-empty',
+  ],
 ])('%s', async (_, schema, ...faults) => {
   expect((await told(schema)).sort()).toEqual(faults);
 });
 
 test('all that is wrong is told in order: the root, the structure, the keywords', async () => {
-  const spec = { type: 'object', properties: { b: {}, a: { uniqueItems: true } } };
+  const spec = { type: 'object', properties: { b: {}, a: { uniqueItems: true }, c: {} } };
   const place = 'S.properties[spec].properties';
   expect(await told({ ...obj(spec), nullable: true })).toEqual([
     'Forbidden S.nullable: Forbidden: nullable cannot be true at the root',
     `Required ${place}[a].type: Required value: must not be empty for specified object fields`,
     `Required ${place}[b].type: Required value: must not be empty for specified object fields`,
+    `Required ${place}[c].type: Required value: must not be empty for specified object fields`,
     `Forbidden ${place}[a].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic`,
   ]);
   const list = { type: 'array', items: t };
@@ -720,7 +819,7 @@ test.each<[what: string, rule: unknown, ...faults: string[]]>([
     `the path ${fieldPath}`,
     { rule: 'true', message, fieldPath },
   ]),
-  ...['a', '.', '.x', '.a.x', '.b.c', '.toString', "['a'", '.a[0]', '.m.x.y', "x['a']"].map(
+  ...['a', '.', '.x', '.a.x', '.b.c', '.toString', "['a'", '.a[0]', '.m.x.y', "x['a']", '.m.', '.m[0]'].map(
     (fieldPath): [string, unknown, string] => [
       `the path ${fieldPath}`,
       { rule: 'true', message, fieldPath },
@@ -742,5 +841,5 @@ test.each<[what: string, rule: unknown, ...faults: string[]]>([
 ])('what a rule says of itself: %s', async (_, rule, ...faults) => {
   const place = 'S.properties[spec].x-kubernetes-validations[0]';
   const found = await told(obj({ ...CHILD, 'x-kubernetes-validations': [rule] }));
-  expect(found.map((each) => each.replace(place, ''))).toEqual(faults);
+  expect(found).toEqual(faults.map((each) => each.replace(' .', ` ${place}.`)));
 });

@@ -342,9 +342,16 @@ describe('rules', () => {
     expect([await said(spec, { n: 2 }, { n: 1 }), await said(spec, { n: 1 }, { n: 2 })]).toMatchObject([[], { length: 1 }]);
   });
 
-  test.each(['self.a +', 'self.foo()', '1', 'unknown == 1'])('that are none are refused in a definition: %s', async (rule) => {
+  test.each([
+    ['self.a +', 'Unexpected token'],
+    ['self.foo()', 'found no matching overload'],
+    ['1', 'cel expression must evaluate to a bool'],
+    ['unknown == 1', 'Unknown variable'],
+    [`[${Array(5).fill(`[${'1,'.repeat(900)}1]`)}].size() > 0`, 'Exceeded maxAstNodes \\(4096\\)'],
+  ])('that are none are refused in a definition: %#', async (rule, why) => {
     const schema = { type: 'object', properties: { spec: { type: 'object', ...rules(rule) } } };
-    await expect(compileSchema(schema)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    const message = expect.stringMatching(`^schema: x-kubernetes-validations: .*${why}`);
+    await expect(compileSchema(schema)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message, cause: expect.any(Error) });
     expect(await structuralFaults(schema, { path: 'schema' })).toMatchObject([
       { field: 'schema.properties[spec].x-kubernetes-validations[0].rule', reason: 'FieldValueInvalid' },
     ]);
@@ -606,6 +613,8 @@ describe('patterns of a definition', () => {
   test.each([
     ['a{1000}'.repeat(16), false],
     [`${'a{1000}'.repeat(16)}b{400}`, true],
+    ['a'.repeat(16_383), false],
+    ['a'.repeat(16_384), true],
     ['a'.repeat(16_385), true],
     ['(\\p{L}{1,1000}-){1}', false],
   ])('have a limit, as what compiles them gives no way: %#', async (pattern, isTooLarge) => {

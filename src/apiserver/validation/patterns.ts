@@ -42,6 +42,11 @@ export const MAX_MATCHED_CHARS = 262_144;
 let engine: Engine | undefined;
 const compiled: Map<string, Pattern> = new Map();
 
+function loaded(): Engine {
+  if (engine === undefined) throw new NotLoaded();
+  return engine;
+}
+
 /**
  * Compiles a pattern. Call it only within {@link withPatterns}.
  *
@@ -50,9 +55,9 @@ const compiled: Map<string, Pattern> = new Map();
 export function toPattern(source: string): Pattern {
   const known = compiled.get(source);
   if (known !== undefined) return known;
-  if (engine === undefined) throw new NotLoaded('the engine for patterns has not been loaded');
+  const made = loaded();
   try {
-    const program = compile(engine, source);
+    const program = compile(made, source);
     const pattern: Pattern = { test: (text) => program.test(checked(text)), toString: () => source };
     if (compiled.size >= MAX_COMPILED) compiled.clear();
     compiled.set(source, pattern);
@@ -68,20 +73,20 @@ export function sizeOf(source: string): number {
   if (source.length > MAX_SIZE) return source.length;
   const outer: number[] = [];
   let [total, last] = [0, 0];
-  for (const [token] of source.matchAll(/\\[pP]\{?|\\[\s\S]|\{\d{1,4}(?:,\d{0,4})?\}|[\s\S]/g)) {
+  for (const [token] of source.matchAll(/\\[\s\S]|\{\d{1,4}(?:,\d{0,4})?\}|[\s\S]/g)) {
     if (token === '(') {
       outer.push(total);
       total = 0;
     } else if (token === ')') {
       last = total + 2;
       total = last + (outer.pop() ?? 0);
-    } else if (token.length > 2 && token.startsWith('{')) {
+    } else if (token.length > 1 && token.startsWith('{')) {
       const times = Math.max(...token.slice(1, -1).split(',').map(Number), 1) - 1;
       total += last * times;
       last += last * times;
     } else {
       // Unicode classes are long tables, which are read once.
-      const isClass = /^\\[pP]/.test(token);
+      const isClass = /\\[pP]/.test(token);
       last = isClass ? 8 : 1;
       total += isClass ? 64 : 1;
     }
@@ -99,19 +104,17 @@ function compile(engine: Engine, source: string): Program {
   checkSize(source);
   try {
     return engine.compile(source);
-  } catch (error) {
-    const translated = engine.translateRegExp(source);
-    if (translated === source) throw error;
-    return engine.compile(translated);
+  } catch {
+    return engine.compile(engine.translateRegExp(source));
   }
 }
 
 /** What Go would say is wrong with a pattern; undefined if nothing is. Call it only within {@link withPatterns}. */
 export function faultOfPattern(source: string): string | undefined {
-  if (engine === undefined) throw new NotLoaded('the engine for patterns has not been loaded');
+  const made = loaded();
   try {
     checkSize(source);
-    engine.compile(source);
+    made.compile(source);
     return undefined;
   } catch (error) {
     return (error as Error).message;
@@ -119,10 +122,7 @@ export function faultOfPattern(source: string): string | undefined {
 }
 
 /** Compiles a pattern of a rule, which is not kept. Throws what is wrong with it. */
-export function programOf(source: string): Program {
-  if (engine === undefined) throw new NotLoaded('the engine for patterns has not been loaded');
-  return compile(engine, source);
-}
+export const programOf = (source: string): Program => compile(loaded(), source);
 
 function checked(text: string): string {
   if (text.length <= MAX_MATCHED_CHARS) return text;

@@ -24,6 +24,7 @@ const ofFour = (text: string): bigint => text.split('.').reduce((all, part) => (
 
 /** An address, as a number. */
 export class Ip implements Keyed {
+  static readonly type: string = 'net.IP';
   readonly family: 4 | 6;
   readonly bits: bigint;
 
@@ -72,6 +73,7 @@ const mappedText = (text: string): string => `IPv4-mapped IPv6 address ${quoted(
 
 /** A network, with the address that it was written with. */
 export class Cidr implements Keyed {
+  static readonly type: string = 'net.CIDR';
   readonly ip: Ip;
   readonly length: number;
 

@@ -129,6 +129,7 @@ function trimmed(text: string): string {
 
 /** A quantity, such as `1.5Gi`, as a whole number of billionths. `isWhole`: it was written as a whole number, of up to 64 bits. */
 class Quantity implements Keyed {
+  static readonly type: string = 'kubernetes.Quantity';
   readonly nanos: bigint;
   readonly isWhole: boolean;
 
@@ -172,6 +173,7 @@ function quantity(text: string): Quantity {
 
 /** A parsed URL. Upstream: Go's `url.Parse`, once `url.ParseRequestURI` has taken the text. */
 class Url implements Keyed {
+  static readonly type: string = 'kubernetes.URL';
   readonly scheme: string;
   /** With its port. */
   readonly host: string;
@@ -300,7 +302,6 @@ export function functionsWith(optional: Optionals, isChecked: boolean): Map<stri
 }
 
 /** Their types: values are equal if their keys are. */
-export const VALUE_TYPES: Readonly<Record<string, abstract new (...args: never[]) => Keyed>> = {
-  ...{ 'kubernetes.URL': Url, 'kubernetes.Quantity': Quantity, 'kubernetes.Semver': Semver },
-  ...{ 'kubernetes.NamedFormat': NamedFormat, 'net.IP': Ip, 'net.CIDR': Cidr },
-};
+export const VALUE_TYPES: Readonly<Record<string, abstract new (...args: never[]) => Keyed>> = Object.fromEntries(
+  [Url, Quantity, Semver, NamedFormat, Ip, Cidr].map((each) => [each.type, each]),
+);

@@ -63,6 +63,7 @@ export function sortedBy(list: List, keys: List): List {
 
 /** A version of three numbers, as semver.org defines it. */
 export class Semver implements Keyed {
+  static readonly type: string = 'kubernetes.Semver';
   readonly numbers: readonly bigint[];
   readonly before: readonly (bigint | string)[];
 
@@ -160,6 +161,7 @@ const toSemver = (text: string, isLoose: boolean): Semver => (isLoose ? Semver.o
 
 /** A named format, which says what is wrong with a text. */
 export class NamedFormat implements Keyed {
+  static readonly type: string = 'kubernetes.NamedFormat';
   readonly name: string;
   readonly faults: (text: string) => readonly string[];
 

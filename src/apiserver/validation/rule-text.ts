@@ -29,21 +29,14 @@ function typeNameOfObject(value: object | null): string {
   if (Array.isArray(value)) return 'list';
   if (value instanceof Uint8Array) return 'bytes';
   if (value instanceof Date) return 'google.protobuf.Timestamp';
-  const { name } = value.constructor ?? Object;
-  return NAMES[name] ?? name;
+  const { name, type } = value.constructor as { readonly name: string; readonly type?: string };
+  return type ?? NAMES[name] ?? name;
 }
 
+/** Of classes that are not ours, and so have no `type`. A bundler may rename ours. */
 const NAMES: Readonly<Record<string, string>> = {
-  ...{
-    Object: 'map',
-    Map: 'map',
-    Duration: 'google.protobuf.Duration',
-    Type: 'type',
-    UnsignedInt: 'uint',
-    Optional: 'optional_type',
-  },
-  ...{ Ip: 'net.IP', Cidr: 'net.CIDR', Url: 'kubernetes.URL', Quantity: 'kubernetes.Quantity', Semver: 'kubernetes.Semver' },
-  NamedFormat: 'kubernetes.NamedFormat',
+  ...{ Object: 'map', Map: 'map', Type: 'type', UnsignedInt: 'uint', Optional: 'optional_type' },
+  Duration: 'google.protobuf.Duration',
 };
 
 const special = (value: number, most: string, least: string): string => (Number.isNaN(value) ? 'NaN' : value > 0 ? most : least);
@@ -53,11 +46,9 @@ function fixed(value: number, digits: number): string {
   if (Object.is(value, -0)) return `-${fixed(0, digits)}`;
   if (Math.abs(value) >= 1e21) return `${BigInt(value)}${digits > 0 ? `.${'0'.repeat(digits)}` : ''}`;
   const rounded = value.toFixed(digits);
-  if (digits === MAX_DIGITS) return rounded;
   const exact = value.toFixed(MAX_DIGITS);
   const isHalf = /^50*$/.test(exact.slice(exact.indexOf('.') + 1 + digits));
-  const last = rounded.replace('.', '').at(-1);
-  if (!isHalf || Number(last) % 2 === 0) return rounded;
+  if (!isHalf || Number(rounded.at(-1)) % 2 === 0) return rounded;
   // toFixed rounds away from zero; the even neighbour is nearer to zero.
   return (value - Math.sign(value) * 10 ** -(digits + 1)).toFixed(digits);
 }
@@ -70,7 +61,7 @@ function grouped(text: string): string {
 
 const RAISED = '⁰¹²³⁴⁵⁶⁷⁸⁹';
 
-/** Upstream parses the precision, but always writes six digits. */
+/** With six digits, whatever the precision: upstream takes it for the width. */
 function scientific(value: number): string {
   const [mantissa, power = ''] = value.toExponential(DIGITS).split('e');
   const raised = String(Math.abs(Number(power)))
@@ -104,11 +95,10 @@ function textOfBytes(bytes: Uint8Array): string {
   }
 }
 
-/** `%s`. */
-function textOf(value: unknown): string {
+/** `%s`. `refusal`: what is wrong with a value of another type, before its type. */
+function textOf(value: unknown, refusal: string = `${REFUSALS.s}, was given `): string {
   switch (typeNameOf(value)) {
     case 'string':
-      return value as string;
     case 'bool':
     case 'int':
     case 'uint':
@@ -131,7 +121,7 @@ function textOf(value: unknown): string {
     case 'map':
       return mapText(value as object);
     default:
-      throw refused('s', value);
+      throw misformatted(`${refusal}${typeNameOf(value)}`);
   }
 }
 
@@ -158,7 +148,7 @@ function literal(value: unknown): string {
     case 'google.protobuf.Duration':
       return `duration(${quoted(textOf(value))})`;
     default:
-      return textOf(value);
+      return textOf(value, 'no formatting function for ');
   }
 }
 
@@ -215,9 +205,10 @@ function clauseText(sign: string, value: unknown, digits: number): string {
       return hexOf(value).toUpperCase();
     default: {
       const number = realOf(value, sign);
-      if (!Number.isFinite(number)) return special(number, '∞', '-∞');
+      const told = Number.isFinite(number) ? undefined : special(number, '∞', '-∞');
+      if (sign === 'e') return (told ?? scientific(number)).padStart(digits);
       // A negative zero is written like any other, except in a list.
-      return sign === 'f' ? grouped(fixed(number + 0, digits)) : scientific(number);
+      return told ?? grouped(fixed(number + 0, digits));
     }
   }
 }
@@ -225,7 +216,7 @@ function clauseText(sign: string, value: unknown, digits: number): string {
 function digitsOf(given: string): number {
   const why = 'error while parsing precision: ';
   if (given === '') throw unparsed(`${why}error while converting precision to integer: strconv.Atoi: parsing "": invalid syntax`);
-  if (given.length < 9 && Number(given) <= MAX_DIGITS) return Number(given);
+  if (Number(given) <= MAX_DIGITS) return Number(given);
   throw unparsed(`${why}precision ${given.slice(0, 20)} exceeds maximum allowed precision ${MAX_DIGITS}`);
 }
 
@@ -253,7 +244,7 @@ export function* clausesOf(text: string, count: number): Generator<Clause, void>
     if (at + 1 >= text.length) throw new Error('unexpected end of string');
     let digits = DIGITS;
     if (text[at + 1] === '.') {
-      while (from < text.length && /\d/.test(text[from] as string)) from++;
+      while (/\d/.test(text[from] ?? '')) from++;
       if (from >= text.length) throw unparsed('error while parsing precision: could not find end of precision specifier');
       digits = digitsOf(text.slice(at + 2, from));
       from++;

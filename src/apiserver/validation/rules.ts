@@ -35,8 +35,9 @@ const MAX_RULE_COST = 100_000;
 const MAX_OBJECT_COST = 1_000_000;
 /** The most nodes of one expression. */
 const MAX_NODES = 4_096;
-/** The longest message that an expression may produce, in characters. */
-const MAX_MESSAGE_CHARS = 5_120;
+/** The longest message that an expression may produce. */
+const MAX_MESSAGE_BYTES = 5_120;
+const utf8 = new TextEncoder();
 
 interface Program {
   (context: object): unknown;
@@ -195,7 +196,7 @@ function metered(node: unknown, isCompared: boolean, names: Set<string>): void {
     for (const each of node) metered(each, isCompared, names);
     return;
   }
-  if (typeof node !== 'object' || node === null || typeof (node as Partial<Node>).evaluate !== 'function') return;
+  if (typeof (node as Partial<Node> | null | undefined)?.evaluate !== 'function') return;
   const each = node as Node;
   if (each.op === 'id') names.add(String(each.args));
   if (each.op === 'call' && each.args[0] === 'has') lookInto(each);
@@ -241,7 +242,7 @@ export function compiled(env: CelEnvironment, text: string, type: string): { pro
   const names = new Set<string>();
   metered(program.ast, false, names);
   const { valid, type: given, error } = program.check();
-  if (!valid) throw error ?? new Error('invalid expression');
+  if (!valid) throw error;
   if (given !== type && given !== 'dyn') throw new Error(`cel expression must evaluate to a ${type}`);
   return { program, names };
 }
@@ -251,9 +252,9 @@ export const text = (value: unknown): string => (typeof value === 'string' ? val
 function toRule(cel: Cel, source: Json): Rule {
   const env = source.optionalOldSelf === true ? cel.optional : cel.plain;
   const { program, names } = compiled(env, text(source.rule), 'bool');
-  const given = text(source.messageExpression).trim();
+  const given = text(source.messageExpression);
   const message = given === '' ? undefined : compiled(env, given, 'string').program;
-  const path = text(source.fieldPath).replace(/\['((?:[^'\\]|\\.)*)'\]/g, '.$1');
+  const path = text(source.fieldPath).replace(/\['((?:[^'\\]|\\.)*)'\]/g, (_, name) => `.${name.replace(/\\(.)/g, '$1')}`);
   return { source, program, message, usesOld: names.has('oldSelf'), path };
 }
 
@@ -272,8 +273,8 @@ function* toPlace(cel: Cel, tree: Structural): Work<Place | undefined> {
   yield;
   const given = tree.source['x-kubernetes-validations'];
   const rules: Rule[] = [];
-  for (const rule of Array.isArray(given) ? given.filter(isRecord) : []) {
-    rules.push(toRule(cel, rule));
+  for (const rule of Array.isArray(given) ? given : []) {
+    rules.push(toRule(cel, rule as Json));
     yield;
   }
   const allOf: Place[] = [];
@@ -374,7 +375,7 @@ class Run {
     const field = path || '<nil>';
     const type = tree.types.length === 1 ? tree.types[0] : '';
     const self = yield* this.#toCel(tree, value, isRoot);
-    const oldSelf = old === undefined || old === null ? undefined : yield* this.#toCel(tree, old, isRoot);
+    const oldSelf = (yield* this.#toCel(tree, old, isRoot)) ?? undefined;
     for (const rule of rules) {
       yield;
       const isOptional = rule.source.optionalOldSelf === true;
@@ -413,9 +414,9 @@ class Run {
     const { message, rule: source, reason } = rule.source;
     const made = rule.message === undefined ? undefined : this.#ask(rule.message, context).value;
     const trimmed = typeof made === 'string' ? made.trim() : '';
-    const fits = trimmed !== '' && trimmed.length <= MAX_MESSAGE_CHARS && !trimmed.includes('\n');
+    const fits = trimmed !== '' && utf8.encode(trimmed).length <= MAX_MESSAGE_BYTES && !trimmed.includes('\n');
     const detail = fits ? trimmed : text(message).trim() || `failed rule: ${text(source).trim()}`;
-    const field = (rule.path === '' ? path : `${path}${rule.path}`).replace(/^\./, '') || '<nil>';
+    const field = `${path}${rule.path}`.replace(/^\./, '') || '<nil>';
     const isWhole = typeof value === 'object';
     if (reason === 'FieldValueForbidden') this.found.push(forbiddenCause(field, detail));
     else if (reason === 'FieldValueRequired') this.found.push(requiredCause(field, detail));
@@ -459,12 +460,13 @@ class Run {
       size += sizeIn(each);
       return each;
     };
-    let made: unknown[] | Record<string, unknown>;
+    let made: unknown[] | Record<string, unknown> | Map<string, unknown>;
     if (Array.isArray(value)) {
       made = [];
       for (const each of value) made.push(add(yield* this.#toCel(tree?.items, each, false)));
     } else {
-      made = {};
+      // cel-js asks an object for its constructor.
+      made = Object.hasOwn(value, 'constructor') ? new Map() : {};
       const hasMeta = isRoot || tree?.embedded === true;
       for (const name of Object.keys(value)) {
         const each = (value as Json)[name];
@@ -472,9 +474,11 @@ class Run {
         const below = property ?? (typeof tree?.additional === 'object' ? tree.additional : undefined);
         const shown = hasMeta && name === 'metadata' && isRecord(each) ? namesOf(each) : each;
         const names = property === undefined ? [name] : namesIn(name);
-        if (names.length === 0) continue;
         const seen = add(yield* this.#toCel(below, shown, false));
-        for (const each of names) put(made, each, seen);
+        for (const each of names) {
+          if (made instanceof Map) made.set(each, seen);
+          else put(made, each, seen);
+        }
       }
     }
     sizes.set(made, size);
@@ -497,10 +501,10 @@ const RESERVED: ReadonlySet<string> = new Set(
 /** Reserved words that cannot follow a dot, either. */
 const UNSPEAKABLE: ReadonlySet<string> = new Set(['true', 'false', 'null', 'in']);
 
-/** The names of a member in expressions: none, one, or two for a reserved word. */
+/** The names of a member in expressions: one, or two for a reserved word. One that cannot be escaped is only seen in a text. */
 export function namesIn(name: string): readonly string[] {
   if (RESERVED.has(name)) return UNSPEAKABLE.has(name) ? [`__${name}__`] : [`__${name}__`, name];
-  if (!/^[A-Za-z_][A-Za-z0-9_.\-/]*$/.test(name)) return [];
+  if (!/^[A-Za-z_][A-Za-z0-9_.\-/]*$/.test(name)) return [name];
   const signs: Readonly<Record<string, string>> = { __: '__underscores__', '.': '__dot__', '-': '__dash__', '/': '__slash__' };
   return [name.replace(/__|[.\-/]/g, (sign) => signs[sign] as string)];
 }
@@ -516,10 +520,9 @@ function* bytesOf(text: string): Work<unknown> {
 function scalar(tree: Structural | undefined, value: unknown, { converters }: Cel): unknown {
   if (typeof value === 'number') return tree?.types[0] === 'number' || !Number.isSafeInteger(value) ? value : BigInt(value);
   if (typeof value !== 'string' || tree === undefined) return value;
-  const convert = converters.get(tree.format);
   meter.left = MAX_RULE_COST;
   try {
-    return convert === undefined ? value : convert({ self: value });
+    return converters.get(tree.format)?.({ self: value }) ?? value;
   } catch {
     return value;
   }

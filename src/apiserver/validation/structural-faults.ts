@@ -27,7 +27,7 @@ interface FaultTerms {
 }
 
 /** What is wrong with a schema; an empty list if it can be served. */
-export async function structuralFaults(schema: JsonSchema, { path, status = false }: FaultTerms): Promise<FieldCause[]> {
+export async function structuralFaults(schema: JsonSchema, { path, status }: FaultTerms): Promise<FieldCause[]> {
   const { patterns, hasDefault, hasRule } = await inPieces(surveying(schema));
   const faults = await withPatterns(() => inPieces(patternFaults(patterns))).catch((error: unknown) => (error as Error).message);
   if (typeof faults === 'string') return [invalidCause(path, '', faults)];
@@ -72,17 +72,16 @@ function* surveying(schema: JsonSchema): Work<Survey> {
     seen.hasDefault ||= each.default !== undefined;
     seen.hasRule ||= each['x-kubernetes-validations'] !== undefined;
     if (isLeaf(each)) continue;
-    // The first one comes next.
-    for (const [, below] of [...nested(each), ...inside(each)].reverse()) open.push(below);
+    for (const [, below] of nested(each)) open.push(below);
+    for (const [, below] of inside(each)) open.push(below);
   }
 }
 
 /** What is wrong with patterns, by their text. Each may take long to check. */
-function* patternFaults(patterns: Iterable<string>): Work<ReadonlyMap<string, string>> {
-  const faults = new Map<string, string>();
+function* patternFaults(patterns: Iterable<string>): Work<ReadonlyMap<string, string | undefined>> {
+  const faults = new Map<string, string | undefined>();
   for (const pattern of patterns) {
-    const why = faultOfPattern(pattern);
-    if (why !== undefined) faults.set(pattern, why);
+    faults.set(pattern, faultOfPattern(pattern));
     yield;
   }
   return faults;
@@ -96,13 +95,13 @@ const JUNCTORS = ['anyOf', 'allOf', 'oneOf'] as const;
 const isLeaf = ({ properties, items, additionalProperties: others, allOf, anyOf, oneOf, not }: JsonSchema): boolean =>
   properties === undefined && items === undefined && others === undefined && (allOf ?? anyOf ?? oneOf ?? not) === undefined;
 
-function* nested(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema, keyword: string, at: number]> {
+function* nested(schema: JsonSchema): Iterable<readonly [suffix: string, schema: JsonSchema, keyword?: string, at?: number]> {
   for (const keyword of JUNCTORS) {
     const listed = schema[keyword];
     if (!Array.isArray(listed)) continue;
     for (const [at, each] of listed.entries()) if (isRecord(each)) yield [`.${keyword}[${at}]`, each, keyword, at];
   }
-  if (isRecord(schema.not)) yield ['.not', schema.not, 'not', 0];
+  if (isRecord(schema.not)) yield ['.not', schema.not];
 }
 
 const size = (value: unknown): number => (isRecord(value) ? Object.keys(value).length : Array.isArray(value) ? value.length : 0);
@@ -120,7 +119,7 @@ function statusCauses(schema: JsonSchema, path: string): FieldCause[] {
     const why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled';
     return [invalidCause(`${path}.type`, type, why)];
   }
-  const names = AT_ROOT.map((name) => name.replace(/^X/, 'xKubernetes').toLowerCase());
+  const names = AT_ROOT.map((name) => name.replace('X', 'xKubernetes').toLowerCase());
   const isEmpty = (value: unknown): boolean => !value || (typeof value === 'object' && size(value) === 0);
   const isOther = (name: string): boolean => !isEmpty(schema[name]) && !names.includes(name.replaceAll('-', '').toLowerCase());
   if (!Object.keys(schema).some(isOther)) return [];
@@ -131,14 +130,14 @@ function statusCauses(schema: JsonSchema, path: string): FieldCause[] {
 type Level = 'root' | 'item' | 'field';
 
 const IS_EITHER = '[{"type":"integer"},{"type":"string"}]';
-const isEither = (anyOf: unknown): boolean => Array.isArray(anyOf) && anyOf.length === 2 && JSON.stringify(anyOf) === IS_EITHER;
+const isEither = (anyOf: unknown): boolean => JSON.stringify(anyOf) === IS_EITHER;
 
 /** The invariants of a structural schema. */
 class Structure {
   readonly found: FieldCause[] = [];
-  readonly #patternFaults: ReadonlyMap<string, string>;
+  readonly #patternFaults: ReadonlyMap<string, string | undefined>;
 
-  constructor(patternFaults: ReadonlyMap<string, string>) {
+  constructor(patternFaults: ReadonlyMap<string, string | undefined>) {
     this.#patternFaults = patternFaults;
   }
 
@@ -225,14 +224,8 @@ class Structure {
     for (const [suffix, each] of named(schema)) this.#nested(each, path + suffix, false);
     for (const [keyword, why] of FORBIDDEN) {
       const value = schema[keyword];
-      const isSet =
-        keyword === 'additionalProperties'
-          ? value !== undefined && value !== false
-          : Array.isArray(value)
-            ? value.length > 0
-            : value;
-      if (isSet || (keyword === 'default' && value !== undefined && value !== null))
-        forbid(keyword, `must be ${why} to be structural`);
+      const isSet = keyword === 'default' ? (value ?? undefined) !== undefined : Array.isArray(value) ? value.length > 0 : value;
+      if (isSet) forbid(keyword, `must be ${why} to be structural`);
     }
     if (isRecord(schema.properties) && Object.hasOwn(schema.properties, 'metadata')) {
       forbid('properties[metadata]', 'must not be specified in a nested context');
@@ -510,7 +503,7 @@ class Keywords {
       else if (said !== '' && said.trim() === '')
         this.found.push(invalidCause(`${where}.message`, said, 'must be non-empty if specified'));
       else if (hasBreak(said.trim())) this.found.push(invalidCause(`${where}.message`, said, 'must not contain line breaks'));
-      else if (hasBreak(given) && said.trim() === '') {
+      else if (hasBreak(given) && said === '') {
         this.found.push(requiredCause(`${where}.message`, 'message must be specified if rule contains line breaks'));
       }
       if (text(messageExpression) !== '' && text(messageExpression).trim() === '') {
@@ -533,15 +526,16 @@ const STEP = /\.([^.[\]]+)|\['((?:[^'\\]|\\.)*)'\]/y;
 
 /** Whether a path leads to something that the schema names. */
 function isFieldPath(schema: JsonSchema, path: string): boolean {
-  let at: unknown = schema;
+  let at = schema;
   STEP.lastIndex = 0;
   while (STEP.lastIndex < path.length) {
     const [, plain, bracketed] = STEP.exec(path) ?? [];
     const name = plain ?? bracketed?.replace(/\\(.)/g, '$1');
-    if (name === undefined || !isRecord(at)) return false;
-    if (isRecord(at.properties)) at = Object.hasOwn(at.properties, name) ? at.properties[name] : undefined;
-    else at = at.additionalProperties;
-    if (!isRecord(at)) return false;
+    if (name === undefined) return false;
+    const { properties, additionalProperties: others } = at;
+    const below = isRecord(properties) ? Object.hasOwn(properties, name) && properties[name] : others;
+    if (!isRecord(below)) return false;
+    at = below;
   }
-  return path !== '';
+  return true;
 }
