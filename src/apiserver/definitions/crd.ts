@@ -278,19 +278,15 @@ type Cell = ReturnType<PrinterColumn['value']>;
 function toCell(type: PrinterColumn['type'], path: JsonPath, object: unknown): Cell {
   const value = found(path, object);
   if (value === undefined) return null;
-  switch (type) {
-    case 'string':
-      return toText(value);
-    case 'integer':
-      return typeof value === 'number' ? Math.trunc(value) : typeof value === 'bigint' ? value : null;
-    case 'number':
-      return typeof value === 'number' || typeof value === 'bigint' ? value : null;
-    case 'boolean':
-      return typeof value === 'boolean' ? value : null;
-    case 'date':
-      return typeof value === 'string' ? value : null;
-  }
+  if (type === 'string') return toText(value);
+  if (type === 'integer' && typeof value === 'number') return Math.trunc(value);
+  return OF_COLUMN[type].includes(typeof value) ? (value as Cell) : null;
 }
+
+/** The types of the values that columns show as they are. */
+const OF_COLUMN: Readonly<Record<Exclude<PrinterColumn['type'], 'string'>, readonly string[]>> = {
+  ...{ integer: ['number', 'bigint'], number: ['number', 'bigint'], boolean: ['boolean'], date: ['string'] },
+};
 
 /** The first value. An object that the path does not fit has none. */
 function found(path: JsonPath, object: unknown): unknown {

@@ -204,21 +204,11 @@ const FORMATS: ReadonlyMap<string, NamedFormat> = new Map(
 
 /** Whether a value is the zero of its type. */
 function isZero(value: unknown): boolean {
-  switch (typeNameOf(value)) {
-    case 'list':
-    case 'string':
-    case 'bytes':
-      return (value as string).length === 0;
-    case 'map':
-      return (value instanceof Map ? [...value.keys()] : Object.keys(value as object)).length === 0;
-    case 'google.protobuf.Duration':
-    case 'uint':
-      return Number(value) === 0;
-    case 'google.protobuf.Timestamp':
-      return false;
-    default:
-      return value === null || value === false || value === 0n || value === 0;
-  }
+  const type = typeNameOf(value);
+  if (type === 'list' || type === 'string' || type === 'bytes') return (value as string).length === 0;
+  if (type === 'map') return (value instanceof Map ? value.size : Object.keys(value as object).length) === 0;
+  if (type === 'google.protobuf.Duration' || type === 'uint') return Number(value) === 0;
+  return value === null || value === false || value === 0n || value === 0;
 }
 
 export interface Optionals {
