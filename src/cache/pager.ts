@@ -1,4 +1,4 @@
-import { checkOptions, isWatchError, namesOf, WatchError, wholeNumbers } from '../watch/errors.ts';
+import { checkOptions, isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { List, ListOptions, ListWatcher } from './list-watcher.ts';
 
 /** Options of {@link listAll}: those of a list, of which a pager sets two itself. */
@@ -22,17 +22,9 @@ export interface WholeList<T> extends Omit<List<T>, 'continue' | 'remainingItemC
   readonly paged: boolean;
 }
 
+const PAGE_SIZE = 500;
+const MAX_PAGES = 10_000;
 export const MAX_TOTAL_LIST_BYTES = 1_073_741_824;
-const NUMBERS = {
-  pageSize: [500],
-  maxPages: [10_000, 1],
-  maxObjects: [Number.MAX_SAFE_INTEGER, 1],
-  maxTotalListBytes: [MAX_TOTAL_LIST_BYTES, 1],
-} as const;
-const SELECTION = [
-  ...(['resourceVersion', 'resourceVersionMatch', 'labelSelector', 'fieldSelector'] as const),
-  ...(['timeoutSeconds', 'signal'] as const),
-] as const;
 
 /**
  * Lists a collection page by page, and resolves with all of it. If the version of the pages expires before the last one (410), it
@@ -43,12 +35,18 @@ const SELECTION = [
  * INVALID_ARGUMENT for an invalid option.
  */
 export async function listAll<T>(source: ListWatcher<T>, options: ListAllOptions = {}): Promise<WholeList<T>> {
-  const { pageSize, maxPages, maxObjects, maxTotalListBytes, ...selection } = checkOptions(options, [
-    ...namesOf(NUMBERS),
-    ...SELECTION,
-  ]);
-  const numbers = wholeNumbers({ pageSize, maxPages, maxObjects, maxTotalListBytes }, NUMBERS);
-  return readAll(source, { selection, ...numbers });
+  const {
+    pageSize = PAGE_SIZE,
+    maxPages = MAX_PAGES,
+    maxObjects = Number.MAX_SAFE_INTEGER,
+    maxTotalListBytes = MAX_TOTAL_LIST_BYTES,
+    ...selection
+  } = checkOptions(options, NAMES);
+  wholeNumber('pageSize', pageSize);
+  wholeNumber('maxPages', maxPages, 1);
+  wholeNumber('maxObjects', maxObjects, 1);
+  wholeNumber('maxTotalListBytes', maxTotalListBytes, 1);
+  return readAll(source, { selection, pageSize, maxPages, maxObjects, maxTotalListBytes });
 }
 
 /** Options of {@link listAll} that were checked. */
@@ -63,7 +61,7 @@ interface Pages<T> {
 
 /** The same as {@link listAll}, for callers that have checked its options. */
 export async function readAll<T>(source: ListWatcher<T>, options: Pages<T>): Promise<WholeList<T>> {
-  const { selection, pageSize: limit, maxPages = NUMBERS.maxPages[0], maxObjects, maxTotalListBytes, prepare } = options;
+  const { selection, pageSize: limit, maxPages = MAX_PAGES, maxObjects, maxTotalListBytes, prepare } = options;
   let pages = 1;
   let objects = 0;
   let bytes = 0;
@@ -111,6 +109,19 @@ export async function readAll<T>(source: ListWatcher<T>, options: Pages<T>): Pro
 export function checkTotal(name: string, amount: number, limit: number): void {
   if (amount > limit) throw new WatchError('OVERLOADED', `the list has more than ${name} (${limit})`, { limit });
 }
+
+const NAMES = [
+  'pageSize',
+  'maxPages',
+  'maxObjects',
+  'maxTotalListBytes',
+  'resourceVersion',
+  'resourceVersionMatch',
+  'labelSelector',
+  'fieldSelector',
+  'timeoutSeconds',
+  'signal',
+] as const;
 
 /**
  * How a reflector gets a list's objects as its store's `prepare` returns them, without holding the whole list as it was sent.

@@ -128,6 +128,15 @@ export function getOrMake<K, V>(map: { get(key: K): V | undefined; set(key: K, v
   return value;
 }
 
+/** Returns what `work` returns; undefined if it throws. */
+export function tried<R>(work: () => R): R | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
+
 /** The error of a refusal, which says what its Status says. */
 export function refusedBy(status: Status, cause?: unknown): WatchError {
   const { code, reason, message } = status;

@@ -4,7 +4,7 @@
  *     sent ---> shaped: typed, defaults filled in ---> faults (422) ---> stored ---> toInfos: what the catalog serves
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { isRecord } from '../../watch/errors.ts';
+import { isRecord, tried } from '../../watch/errors.ts';
 import { badRequest } from '../api-status.ts';
 import type { Convert, JsonSchema, PrinterColumn, ScaleDefinition } from '../definition.ts';
 import { compareApiVersions } from '../documents/discovery.ts';
@@ -257,13 +257,7 @@ function fieldsOf({ selectableFields = [] }: CrdVersion): [string, (object: Kube
 }
 
 /** A path that cannot be read finds nothing: the definition is already stored, and the rest of it is served. */
-function pathOrNothing(text: string): JsonPath {
-  try {
-    return toJsonPath(text);
-  } catch {
-    return () => [];
-  }
-}
+const pathOrNothing = (text: string): JsonPath => tried(() => toJsonPath(text)) ?? (() => []);
 
 function firstOf(path: JsonPath, object: unknown): unknown {
   const [value] = path(object);
@@ -289,13 +283,7 @@ const OF_COLUMN: Readonly<Record<Exclude<PrinterColumn['type'], 'string'>, reado
 };
 
 /** The first value. An object that the path does not fit has none. */
-function found(path: JsonPath, object: unknown): unknown {
-  try {
-    return path(object)[0];
-  } catch {
-    return undefined;
-  }
-}
+const found = (path: JsonPath, object: unknown): unknown => tried(() => path(object)[0]);
 
 /** A value as Go prints it. */
 function toText(value: unknown): string {

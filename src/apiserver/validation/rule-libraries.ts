@@ -1,4 +1,6 @@
 /** Libraries of rules: sets, lists, versions, named formats, optional values. Upstream: `apiserver/pkg/cel/library`, cel-go's `ext`. */
+
+import { tried } from '../../watch/errors.ts';
 import { quoted } from './causes.ts';
 import {
   hasFormat,
@@ -148,13 +150,7 @@ function toPart(text: string): bigint | string {
   return text;
 }
 
-function isSemver(text: string, isLoose: boolean): boolean {
-  try {
-    return toSemver(text, isLoose) !== undefined;
-  } catch {
-    return false;
-  }
-}
+const isSemver = (text: string, isLoose: boolean): boolean => tried(() => toSemver(text, isLoose)) !== undefined;
 
 const toSemver = (text: string, isLoose: boolean): Semver => (isLoose ? Semver.ofLoose(text) : Semver.of(text));
 

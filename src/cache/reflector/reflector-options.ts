@@ -1,5 +1,14 @@
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, checkOptions, checkText, invalid, namesOf, wholeNumber, wholeNumbers } from '../../watch/errors.ts';
+import {
+  callable,
+  checkOptions,
+  checkText,
+  invalid,
+  namesOf,
+  type Wholes,
+  wholeNumber,
+  wholeNumbers,
+} from '../../watch/errors.ts';
 import type { ListOptions } from '../list-watcher.ts';
 import { type KubernetesObject, keyOf } from '../object.ts';
 import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
@@ -146,7 +155,11 @@ export interface ReflectorOptions<T> extends RetryOptions, Pick<ListOptions, 'la
 /** The names of the options that a `Reflector` and a `RetryWatcher` have in common. */
 export const RETRY_NAMES = ['minMs', 'maxMs', 'factor', 'random', 'clock'] as const;
 
-const NUMBERS = {
+type Numbered =
+  | ('resetMs' | 'maxObjects' | 'maxTotalListBytes')
+  | ('minWatchTimeoutMs' | 'idleTimeoutMs' | 'internalErrorRetryMs' | 'resyncMs');
+
+const NUMBERS: Wholes<Numbered> = {
   resetMs: [120_000],
   maxObjects: [1_000_000, 1],
   maxTotalListBytes: [MAX_TOTAL_LIST_BYTES, 1],
@@ -154,14 +167,14 @@ const NUMBERS = {
   idleTimeoutMs: [0],
   internalErrorRetryMs: [0],
   resyncMs: [0],
-} as const;
+};
 
 /** The names of the options that a reflector and the informer around it have in common, besides {@link RETRY_NAMES}. */
-export const REFLECTOR_NAMES = [
+export const REFLECTOR_NAMES: readonly Exclude<keyof ReflectorOptions<never>, keyof RetryOptions | 'shouldResync'>[] = [
   ...namesOf(NUMBERS),
   ...(['labelSelector', 'fieldSelector', 'streamingList', 'consistentList', 'pageSize'] as const),
   ...(['keyOf', 'onError', 'onStateChange'] as const),
-] as const;
+];
 
 /** Checked, with all defaults. */
 export type CheckedRetry = { readonly [Name in keyof RetryOptions]-?: NonNullable<RetryOptions[Name]> };
@@ -175,7 +188,7 @@ export function checkRetry(options: RetryOptions, defaultMinMs: number): Checked
 }
 
 /** The options that have a default. */
-type Defaulted = keyof RetryOptions | keyof typeof NUMBERS | 'streamingList' | 'consistentList' | 'shouldResync' | 'keyOf';
+type Defaulted = keyof RetryOptions | Numbered | 'streamingList' | 'consistentList' | 'shouldResync' | 'keyOf';
 
 /** Settings of a reflector: its options with all defaults. */
 export type ReflectorSettings<T> = {

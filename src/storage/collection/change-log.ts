@@ -14,8 +14,7 @@ import { withVersionOf } from '../../broadcast/filter.ts';
 import { EventLog, ReplayWindow } from '../../broadcast/log.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
-import { wholeNumber, wholeNumbers } from '../../watch/errors.ts';
-import type { ChangeEvent, HistoryOptions } from '../storage.ts';
+import type { ChangeEvent } from '../storage.ts';
 
 /** How much is kept. */
 export interface LogLimits {
@@ -24,21 +23,6 @@ export interface LogLimits {
   readonly maxAgeMs: number;
   /** This many are never dropped for their age: in a quiet collection, they cost little, and save returning clients a list. */
   readonly minItems?: number | undefined;
-}
-
-/** The options of a storage that has a history, as numbers. */
-export const HISTORY = {
-  maxHistoryItems: [100_000],
-  maxHistoryBytes: [2 ** 26],
-  maxObjectBytes: [3 * 2 ** 20, 1],
-} as const;
-
-/** Checks these options, and adds the defaults. */
-export function historyOf(options: HistoryOptions): { readonly history: LogLimits; readonly maxObjectBytes: number } {
-  const { maxHistoryItems: maxItems, maxHistoryBytes: maxBytes, maxObjectBytes } = wholeNumbers(options, HISTORY);
-  const { historyMs } = options;
-  const maxAgeMs = historyMs === undefined ? Number.POSITIVE_INFINITY : wholeNumber('historyMs', historyMs);
-  return { history: { maxItems, maxBytes, maxAgeMs }, maxObjectBytes };
 }
 
 export class ChangeLog<T extends KubernetesObject> {

@@ -1,7 +1,7 @@
 import type { SecureClientSessionOptions } from 'node:http2';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { systemClock } from '../../watch/clock.ts';
-import { callable, checkOptions, invalid, namesOf, wholeNumbers } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import type { BackedStorageOptions } from '../backed-storage.ts';
 import { checkPrefix } from '../keys.ts';
@@ -46,15 +46,22 @@ export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObjec
   readonly maxLeaseObjects?: number | undefined;
 }
 
-const NUMBERS = {
-  requestTimeoutMs: [10_000, 1],
-  connectTimeoutMs: [3_000, 1],
-  keepAliveMs: [10_000, 5_000],
-  maxResponseBytes: [67_108_864, 1],
-  maxLeaseObjects: [1_000, 1],
-} as const;
-
-const OTHERS = ['endpoints', 'prefix', 'user', 'password', 'tls', 'fields', 'clock', 'random', 'onError'] as const;
+const NAMES = [
+  'endpoints',
+  'prefix',
+  'user',
+  'password',
+  'tls',
+  'fields',
+  'requestTimeoutMs',
+  'connectTimeoutMs',
+  'keepAliveMs',
+  'maxResponseBytes',
+  'maxLeaseObjects',
+  'clock',
+  'random',
+  'onError',
+] as const;
 
 /** The options with their defaults. */
 export interface Settings extends ChannelConfig {
@@ -65,8 +72,7 @@ export interface Settings extends ChannelConfig {
 
 /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
 export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptions<T>): Settings {
-  const names = [...namesOf(NUMBERS), ...OTHERS] as const;
-  const { endpoints, clock = systemClock, random = Math.random, ...given } = checkOptions(options, names);
+  const { endpoints, clock = systemClock, random = Math.random, ...given } = checkOptions(options, NAMES);
   if (!Array.isArray(endpoints) || endpoints.length === 0) throw invalid('endpoints', endpoints, 'an array of http(s) URLs');
   const { user, password, tls = {} } = given;
   if ((user === undefined) !== (password === undefined)) throw invalid('user', user, 'a user together with a password');
@@ -80,7 +86,11 @@ export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptio
     tls: typeof tls === 'function' ? () => toTls(tls()) : certificates,
     clock,
     random: callable('random', random),
-    ...wholeNumbers(given, NUMBERS),
+    requestTimeoutMs: wholeNumber('requestTimeoutMs', given.requestTimeoutMs ?? 10_000, 1),
+    connectTimeoutMs: wholeNumber('connectTimeoutMs', given.connectTimeoutMs ?? 3_000, 1),
+    keepAliveMs: wholeNumber('keepAliveMs', given.keepAliveMs ?? 10_000, 5_000),
+    maxResponseBytes: wholeNumber('maxResponseBytes', given.maxResponseBytes ?? 67_108_864, 1),
+    maxLeaseObjects: wholeNumber('maxLeaseObjects', given.maxLeaseObjects ?? 1_000, 1),
     onError: reporter('etcd storage', { onError: given.onError, clock }),
   };
 }

@@ -23,11 +23,11 @@ import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { compareDecimals } from '../../cache/versions.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { checkOptions, invalid, isWatchError, namesOf, requireMethod, WatchError, wholeNumbers } from '../../watch/errors.ts';
+import { checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import { inPieces, type Soon } from '../../watch/fair-queue.ts';
 import { type HeapNode, Timetable } from '../../watch/timetable.ts';
-import { HISTORY, historyOf, StateEntry, type Step } from '../collection/change-log.ts';
+import { type LogLimits, StateEntry, type Step } from '../collection/change-log.ts';
 import { Collection } from '../collection/collection.ts';
 import type { ListSource } from '../collection/lists.ts';
 import { type Watches, WatchGroups } from '../collection/watches.ts';
@@ -428,11 +428,26 @@ export interface MemoryStorageOptions<T extends KubernetesObject = KubernetesObj
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-const BYTES = { maxBytes: [2 ** 30, 1], maxUnconfirmedBytes: [2 ** 28, 1] } as const;
-const OTHERS = ['historyMs', 'fields', 'startRevision', 'journal', 'clock', 'onError'] as const;
+const NAMES = [
+  'maxHistoryItems',
+  'maxHistoryBytes',
+  'historyMs',
+  'maxObjectBytes',
+  'maxBytes',
+  'maxUnconfirmedBytes',
+  'fields',
+  'startRevision',
+  'journal',
+  'clock',
+  'onError',
+] as const;
 
 /** The options with their defaults. */
-interface Settings extends ReturnType<typeof historyOf>, Readonly<Record<keyof typeof BYTES, number>> {
+interface Settings {
+  readonly history: LogLimits;
+  readonly maxObjectBytes: number;
+  readonly maxBytes: number;
+  readonly maxUnconfirmedBytes: number;
   readonly startRevision: number | undefined;
   readonly journal: StorageJournal | undefined;
   readonly clock: Clock;
@@ -441,11 +456,16 @@ interface Settings extends ReturnType<typeof historyOf>, Readonly<Record<keyof t
 
 /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
 export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOptions<T>): Settings {
-  const names = [...namesOf(HISTORY), ...namesOf(BYTES), ...OTHERS] as const;
-  const { clock = systemClock, onError, ...given } = checkOptions(options, names);
+  const { historyMs, clock = systemClock, onError, ...given } = checkOptions(options, NAMES);
   return {
-    ...historyOf(given),
-    ...wholeNumbers(given, BYTES),
+    history: {
+      maxItems: wholeNumber('maxHistoryItems', given.maxHistoryItems ?? 100_000),
+      maxBytes: wholeNumber('maxHistoryBytes', given.maxHistoryBytes ?? 2 ** 26),
+      maxAgeMs: historyMs === undefined ? Infinity : wholeNumber('historyMs', historyMs),
+    },
+    maxObjectBytes: wholeNumber('maxObjectBytes', given.maxObjectBytes ?? 3 * 2 ** 20, 1),
+    maxBytes: wholeNumber('maxBytes', given.maxBytes ?? 2 ** 30, 1),
+    maxUnconfirmedBytes: wholeNumber('maxUnconfirmedBytes', given.maxUnconfirmedBytes ?? 2 ** 28, 1),
     startRevision: given.startRevision === undefined ? undefined : checkStart(given.startRevision),
     journal: given.journal && requireMethod('journal', given.journal, 'restore', 'a StorageJournal'),
     clock,

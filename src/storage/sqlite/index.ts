@@ -1,9 +1,8 @@
 /** The entry point `watchmux/sqlite`: a storage in a SQLite file. For Node 22.13 and newer, without dependencies. */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { systemClock } from '../../watch/clock.ts';
-import { callable, checkOptions, invalid, namesOf, wholeNumbers } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
 import { BackedStorage, type BackedStorageOptions } from '../backed-storage.ts';
-import { HISTORY, historyOf } from '../collection/change-log.ts';
 import type { HistoryOptions } from '../storage.ts';
 import { SqliteBackend, type SqliteSettings } from './sqlite-backend.ts';
 import { sqliteOf } from './sqlite-file.ts';
@@ -30,8 +29,21 @@ export interface SqliteStorageOptions<T extends KubernetesObject = KubernetesObj
   readonly now?: (() => number) | undefined;
 }
 
-const WAITS = { pollMs: [50, 1], busyTimeoutMs: [5_000] } as const;
-const OTHERS = ['file', 'synchronous', 'historyMs', 'fields', 'clock', 'now', 'random', 'onError'] as const;
+const NAMES = [
+  'file',
+  'synchronous',
+  'pollMs',
+  'busyTimeoutMs',
+  'maxHistoryItems',
+  'maxHistoryBytes',
+  'historyMs',
+  'maxObjectBytes',
+  'fields',
+  'clock',
+  'now',
+  'random',
+  'onError',
+] as const;
 
 /**
  * Versioned objects in a SQLite file, which several processes on one machine may have open. See `Storage` for what a storage
@@ -48,8 +60,7 @@ const OTHERS = ['file', 'synchronous', 'historyMs', 'fields', 'clock', 'now', 'r
 export class SqliteStorage<T extends KubernetesObject = KubernetesObject> extends BackedStorage<T> {
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and if this runtime has no `node:sqlite`. */
   constructor(options: SqliteStorageOptions<T>) {
-    const names = [...namesOf(WAITS), ...namesOf(HISTORY), ...OTHERS] as const;
-    const { fields, onError, ...given } = checkOptions(options, names);
+    const { fields, onError, ...given } = checkOptions(options, NAMES);
     const settings = settingsOf(given);
     sqliteOf();
     super(new SqliteBackend(settings), { fields, onError, clock: settings.clock, random: settings.random });
@@ -57,14 +68,20 @@ export class SqliteStorage<T extends KubernetesObject = KubernetesObject> extend
 }
 
 function settingsOf(given: Omit<SqliteStorageOptions, 'fields' | 'onError'>): SqliteSettings {
-  const { file, synchronous = 'FULL', clock = systemClock, now = Date.now, random = Math.random } = given;
+  const { file, synchronous = 'FULL', historyMs, clock = systemClock, now = Date.now, random = Math.random } = given;
   if (typeof file !== 'string' || file === '' || file === ':memory:') throw invalid('file', file, 'a path');
   if (synchronous !== 'FULL' && synchronous !== 'NORMAL') throw invalid('synchronous', synchronous, 'FULL or NORMAL');
   return {
     file,
     synchronous,
-    ...wholeNumbers(given, WAITS),
-    ...historyOf(given),
+    pollMs: wholeNumber('pollMs', given.pollMs ?? 50, 1),
+    busyTimeoutMs: wholeNumber('busyTimeoutMs', given.busyTimeoutMs ?? 5_000),
+    maxObjectBytes: wholeNumber('maxObjectBytes', given.maxObjectBytes ?? 3 * 2 ** 20, 1),
+    history: {
+      maxItems: wholeNumber('maxHistoryItems', given.maxHistoryItems ?? 100_000),
+      maxBytes: wholeNumber('maxHistoryBytes', given.maxHistoryBytes ?? 2 ** 26),
+      maxAgeMs: historyMs === undefined ? Number.POSITIVE_INFINITY : wholeNumber('historyMs', historyMs),
+    },
     clock,
     now: callable('now', now),
     random: callable('random', random),
