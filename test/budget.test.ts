@@ -49,7 +49,7 @@ const FIGURES: readonly (readonly [entry: string, file: string, names: readonly 
 test.each(FIGURES)('%s: as in %s', (entry, file, names) => {
   const row = budget.find(([what = '']) => what.includes(entry))?.join(' ');
   for (const name of names) {
-    const [, value = ''] = new RegExp(`\\b${name}(?::| =)(?: \\{ default:)? ([\\d_]+)`).exec(read(file)) ?? [];
+    const [, value = ''] = new RegExp(`\\b${name}(?::| =) \\[?([\\d_]+)`).exec(read(file)) ?? [];
     expect(row).toMatch(new RegExp(`(?<![\\d,])${Number(value.replaceAll('_', '')).toLocaleString('en')}(?![\\d,])`));
   }
 });

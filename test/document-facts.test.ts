@@ -158,7 +158,7 @@ describe('the facts in the documents', () => {
         .join(' ');
       expect(cells).toContain('`maxWatchersPerTenant`');
       for (const [, name = ''] of cells.matchAll(/`(max\w+|\w+Ms)`/g)) {
-        const [, shared, value] = new RegExp(`\\b${name}: \\{ default: (?:DEFAULTS\\.(\\w+)|([\\d_]+))`).exec(options) ?? [];
+        const [, shared, value] = new RegExp(`\\b${name}: \\[(?:DEFAULTS\\.(\\w+)|([\\d_]+))`).exec(options) ?? [];
         const told = new Map<string | undefined, number>(Object.entries(DEFAULTS)).get(shared) ?? value?.replaceAll('_', '');
         // These two are given in MiB.
         if (told !== undefined && !['maxBodyBytes', 'maxBufferedBytes'].includes(name)) {
@@ -225,7 +225,7 @@ describe('the facts in the documents', () => {
 
 /** The default of an option of `ApiServer`, from its source. */
 function ofServer(option: string): number {
-  const [, value = ''] = new RegExp(`\\b${option}: \\{ default: ([\\d_]+)`).exec(read('src/apiserver/options.ts')) ?? [];
+  const [, value = ''] = new RegExp(`\\b${option}: \\[([\\d_]+)`).exec(read('src/apiserver/options.ts')) ?? [];
   return Number(value.replaceAll('_', ''));
 }
 

@@ -6,7 +6,18 @@ import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, callables, checkOptions, invalid, isRecord, oneOf, requireMethod, wholeNumber } from '../watch/errors.ts';
+import {
+  callable,
+  callables,
+  checkOptions,
+  invalid,
+  isRecord,
+  namesOf,
+  oneOf,
+  requireMethod,
+  type Wholes,
+  wholeNumbers,
+} from '../watch/errors.ts';
 import { quietly, reporter } from '../watch/failures.ts';
 import { type Telemetry, toTelemetry } from '../watch/telemetry.ts';
 import type { AdmissionHooks } from './admission.ts';
@@ -201,26 +212,26 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
 /** The default of `maxUrlBytes`. */
 export const MAX_URL_BYTES = 16_384;
 
-const LIMITS: { readonly [K in keyof ApiServerLimits]-?: { readonly default: number; readonly min: number } } = {
-  maxBodyBytes: { default: 3_145_728, min: 1 },
-  maxUrlBytes: { default: MAX_URL_BYTES, min: 1 },
-  maxSelectorLength: { default: 4_096, min: 0 },
-  maxWatchers: { default: DEFAULTS.maxClients, min: 1 },
-  maxWatchersPerAddress: { default: DEFAULTS.maxClientsPerAddress, min: 1 },
-  maxConcurrentRequests: { default: 400, min: 1 },
-  maxConcurrentRequestsPerAddress: { default: 200, min: 1 },
-  maxWatchersPerTenant: { default: 2_000, min: 1 },
-  maxConcurrentRequestsPerTenant: { default: 100, min: 1 },
-  maxWritesPerSecondPerTenant: { default: 1_000, min: 0 },
-  minRequestTimeoutMs: { default: 1_800_000, min: 0 },
-  maxWatchMs: { default: 0, min: 0 }, // see toSettings
-  reauthorizeMs: { default: 0, min: 0 },
-  requestTimeoutMs: { default: 60_000, min: 1 },
-  eventTtlMs: { default: 3_600_000, min: 0 },
-  handshakeTimeoutMs: { default: DEFAULTS.handshakeTimeoutMs, min: 1 },
-  maxBufferedBytes: { default: DEFAULTS.maxBufferedBytes, min: 1 },
-  minGzipBytes: { default: 131_072, min: 0 },
-  stallTimeoutMs: { default: DEFAULTS.stallTimeoutMs, min: 0 },
+const LIMITS: Wholes<keyof ApiServerLimits> = {
+  maxBodyBytes: [3_145_728, 1],
+  maxUrlBytes: [MAX_URL_BYTES, 1],
+  maxSelectorLength: [4_096],
+  maxWatchers: [DEFAULTS.maxClients, 1],
+  maxWatchersPerAddress: [DEFAULTS.maxClientsPerAddress, 1],
+  maxConcurrentRequests: [400, 1],
+  maxConcurrentRequestsPerAddress: [200, 1],
+  maxWatchersPerTenant: [2_000, 1],
+  maxConcurrentRequestsPerTenant: [100, 1],
+  maxWritesPerSecondPerTenant: [1_000],
+  minRequestTimeoutMs: [1_800_000],
+  maxWatchMs: [0], // see toSettings
+  reauthorizeMs: [0],
+  requestTimeoutMs: [60_000, 1],
+  eventTtlMs: [3_600_000],
+  handshakeTimeoutMs: [DEFAULTS.handshakeTimeoutMs, 1],
+  maxBufferedBytes: [DEFAULTS.maxBufferedBytes, 1],
+  minGzipBytes: [131_072],
+  stallTimeoutMs: [DEFAULTS.stallTimeoutMs],
 };
 
 const TRACKED = ['named', 'always'] as const;
@@ -235,10 +246,8 @@ const OTHERS = [
   ...(['garbageCollection', 'admission', 'managedFields', 'telemetry', 'clock'] as const),
 ] as const;
 
-type Limits = { readonly [K in keyof ApiServerLimits]-?: number };
-
 /** The options with their defaults. */
-export interface Settings extends Limits, Omit<ApiServerOptions, keyof ApiServerLimits> {
+export interface Settings extends Readonly<Record<keyof ApiServerLimits, number>>, Omit<ApiServerOptions, keyof ApiServerLimits> {
   readonly clock: Clock;
   readonly now: () => number;
   readonly random: () => number;
@@ -254,8 +263,7 @@ export interface Settings extends Limits, Omit<ApiServerOptions, keyof ApiServer
 
 /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
 export function toSettings<I>(options: ApiServerOptions<I>): Settings {
-  const names = Object.keys(LIMITS) as (keyof ApiServerLimits)[];
-  checkOptions(options, [...names, ...HOOKS, ...OTHERS]);
+  checkOptions(options, [...namesOf(LIMITS), ...HOOKS, ...OTHERS]);
   requireMethod('storage', options.storage, 'scope', 'a Storage');
   for (const name of HOOKS) callable(name, options[name]);
   const { garbageCollection = false, admission } = options;
@@ -274,12 +282,8 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   if (!Array.isArray(resources)) throw invalid('resources', resources, 'an array of definitions');
   if (typeof cache !== 'boolean' && !isRecord(cache)) throw invalid('cache', cache, 'true, false or an object');
   if (options.managedFields !== undefined) oneOf('managedFields', options.managedFields, TRACKED);
-  const limit = (name: keyof ApiServerLimits): [string, number] => {
-    const { default: fallback, min } = LIMITS[name];
-    return [name, wholeNumber(name, options[name] ?? fallback, min)];
-  };
   const { clock = systemClock, now = Date.now, random = Math.random, uid = () => crypto.randomUUID() } = options;
-  const limits = Object.fromEntries(names.map(limit)) as unknown as Limits;
+  const limits = wholeNumbers(options, LIMITS);
   const onError = reporter('API server', options);
   return {
     ...(options as unknown as ApiServerOptions),

@@ -1,7 +1,7 @@
 import { isTooDeep, MAX_DEPTH } from '../decode/codec.ts';
 import { NewlineFramer } from '../decode/framing.ts';
 import { excerpt } from '../pages/words.ts';
-import { isWatchError } from '../watch/errors.ts';
+import { isWatchError, tried } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 
 /** The longest line that is accepted. */
@@ -123,16 +123,10 @@ export function readLine(line: InputLine, options: LineOptions): ReadLine {
     const object = lenient.decode(bytes);
     return { event: { type: 'ADDED', object }, json: `{"type":"ADDED","object":${JSON.stringify(object)}}` };
   }
-  let text: string;
-  try {
-    text = utf8.decode(bytes).trim();
-  } catch {
-    return { fault: `not UTF-8: ${excerpt(lenient.decode(bytes.subarray(0, 400)))}` };
-  }
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
+  const text = tried(() => utf8.decode(bytes).trim());
+  if (text === undefined) return { fault: `not UTF-8: ${excerpt(lenient.decode(bytes.subarray(0, 400)))}` };
+  const value: unknown = tried(() => JSON.parse(text));
+  if (value === undefined) {
     // Programs that print for people put an opening bracket on a line of its own.
     return { fault: `not JSON: ${excerpt(text)}`, ...(/^(\[|\{|\[\{)$/.test(text) && { opens: true }) };
   }

@@ -4,7 +4,7 @@ import { attachWebSocket } from '../bridge/websocket.ts';
 import { POLICIES } from '../broadcast/policies.ts';
 import { onSignals } from '../operator/signals.ts';
 import { placeOf } from '../pages/words.ts';
-import { isWatchError } from '../watch/errors.ts';
+import { isWatchError, tried } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
 import { InputLines, type LineEvent, type LineFault, readLine } from './lines.ts';
@@ -62,14 +62,8 @@ const RETRY_AFTER_MS = 5_000;
 /** If ending takes longer, it says why. */
 const PATIENCE_MS = 500;
 
-function isDirectory(descriptor: number): boolean {
-  try {
-    return fstatSync(descriptor).isDirectory();
-  } catch {
-    // Reading it will show what is wrong.
-    return false;
-  }
-}
+/** If it cannot be told, reading it will show what is wrong. */
+const isDirectory = (descriptor: number): boolean => tried(() => fstatSync(descriptor).isDirectory()) ?? false;
 
 /** Other policies drop events between those that a client gets, so it cannot be known whether it has them all in the end. */
 function observeRecoveries(hub: Hub, { overflow }: PipeCommand): Recoveries | undefined {

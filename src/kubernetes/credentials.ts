@@ -6,7 +6,7 @@ import { Agent as HttpsAgent, type RequestOptions } from 'node:https';
 import { checkServerIdentity } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { invalid, whyOf } from '../watch/errors.ts';
+import { invalid, tried, whyOf } from '../watch/errors.ts';
 import { ExecPlugin, type PluginAnswer } from './exec-plugin.ts';
 import {
   type Chosen,
@@ -165,12 +165,9 @@ function idTokenOf({ name, config = {} }: ProviderEntry): string {
 }
 
 function expiryMs(token: string): number {
-  try {
-    const { exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
-    return typeof exp === 'number' ? exp * 1_000 : Infinity;
-  } catch {
-    return Infinity; // the server knows
-  }
+  const claims: unknown = tried(() => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()));
+  const { exp } = (claims ?? {}) as { readonly exp?: unknown };
+  return typeof exp === 'number' ? exp * 1_000 : Infinity; // the server knows
 }
 
 /** Headers are bytes, and Node takes one per character. */

@@ -18,7 +18,7 @@ import { toObject } from '../cache/http/answer.ts';
 import { ask, type HttpSettings } from '../cache/http/exchange.ts';
 import { type GroupVersionKind, type KindOptions, type ResourceType, segment } from '../cache/resource-client.ts';
 import { SharedWork } from '../watch/abort.ts';
-import { checkOptions, invalid, isRecord, refusalCode, WatchError, wholeNumber } from '../watch/errors.ts';
+import { checkOptions, invalid, isRecord, refusalCode, tried, WatchError, wholeNumber } from '../watch/errors.ts';
 import { urlAt } from './resource.ts';
 
 /** The aggregated answer, if the server supports it; otherwise only the names of its groups. */
@@ -238,11 +238,7 @@ function toOldVersions({ name, preferredVersion, versions }: Wire): Served[] {
 
 function placeIn(group: unknown, version: unknown): GroupVersion | undefined {
   if (typeof group !== 'string' || typeof version !== 'string' || !group || !version) return undefined;
-  try {
-    return checked({ group, version });
-  } catch {
-    return undefined;
-  }
+  return tried(() => checked({ group, version }));
 }
 
 function toAggregated(place: GroupVersion, { resource, responseKind, scope, singularResource, shortNames }: Wire): Known[] {

@@ -13,7 +13,7 @@ import { access, readFile } from 'node:fs/promises';
 import { isIPv6 } from 'node:net';
 import { homedir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path';
-import { invalid, isRecord, isWatchError, WatchError, whyOf } from '../watch/errors.ts';
+import { invalid, isRecord, isWatchError, tried, WatchError, whyOf } from '../watch/errors.ts';
 import { optional } from './node-fetch.ts';
 
 /** The kinds of values that a kubeconfig has. */
@@ -369,13 +369,7 @@ function homes(): readonly string[] {
 }
 
 /** In a container, a user may be just a number, about which nothing else is known. */
-function ownHome(): string | undefined {
-  try {
-    return homedir();
-  } catch {
-    return undefined;
-  }
-}
+const ownHome = (): string | undefined => tried(homedir);
 
 /** Where a pod has its service account. */
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';

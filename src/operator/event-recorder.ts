@@ -32,11 +32,14 @@ import {
   checkText,
   invalid,
   isWatchError,
+  namesOf,
   oneOf,
   refusalCode,
   requireMethod,
   WatchError,
+  type Wholes,
   wholeNumber,
+  wholeNumbers,
 } from '../watch/errors.ts';
 import { quietly, reporter } from '../watch/failures.ts';
 import { soon } from '../watch/turn.ts';
@@ -121,15 +124,14 @@ export interface EventRecorderOptions extends EventLimits {
   readonly random?: (() => number) | undefined;
 }
 
-const DEFAULTS: EventSettings = {
-  burst: 25,
-  refillMs: 300_000,
-  maxSimilar: 10,
-  similarMs: 600_000,
-  maxQueuedEvents: 1_000,
-  maxSeries: 4_096,
+const LIMITS: Wholes<keyof EventSettings> = {
+  burst: [25, 1],
+  refillMs: [300_000, 1],
+  maxSimilar: [10, 1],
+  similarMs: [600_000, 1],
+  maxQueuedEvents: [1_000, 1],
+  maxSeries: [4_096, 1],
 };
-const LIMITS = Object.keys(DEFAULTS) as (keyof EventSettings)[];
 const MAX_TRIES = 12;
 const RETRIES = { minMs: 1_000, maxMs: 10_000, factor: 2 } as const;
 const MAX_BYTES = 128;
@@ -198,7 +200,7 @@ export class EventRecorder {
       ...more
     } = checkOptions(options, [
       ...(['cluster', 'name', 'instance', 'api', 'onError', 'clock', 'now', 'random'] as const),
-      ...LIMITS,
+      ...namesOf(LIMITS),
     ]);
     this.#cluster = requireMethod('cluster', cluster, 'resource', 'a Cluster or an ApiServer');
     if (typeof name !== 'string' || faultOfKey(name))
@@ -209,8 +211,7 @@ export class EventRecorder {
     this.#clock = more.clock ?? systemClock;
     this.#now = callable('now', more.now) ?? Date.now;
     this.#random = callable('random', more.random) ?? Math.random;
-    const limits = LIMITS.map((limit) => [limit, wholeNumber(limit, more[limit] ?? DEFAULTS[limit], 1)]);
-    this.#limits = Object.fromEntries(limits) as EventSettings;
+    this.#limits = wholeNumbers(more, LIMITS);
     this.#maxHeld = Math.ceil(this.#limits.maxQueuedEvents / 2);
     this.#correlator = new EventCorrelator(this.#api, this.#limits, eventNames(this.#random));
     this.#print = reporter('events', { clock: this.#clock });

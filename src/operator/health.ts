@@ -18,7 +18,7 @@ import { type HealthCheck, healthText } from '../apiserver/health.ts';
 import { endUnread } from '../bridge/transport/unread-body.ts';
 import { limitConnections } from '../bridge/transport/upgrades.ts';
 import { type Clock, systemClock, within } from '../watch/clock.ts';
-import { callable, checkOptions, checkText, invalid, isRecord, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, checkText, invalid, isRecord, tried, wholeNumber } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { METRICS_TYPE } from '../watch/telemetry.ts';
 import type { ListenOptions, Log, OperatorCheck, OperatorChecks, OperatorState } from './operator-options.ts';
@@ -144,13 +144,7 @@ function toCheck({ kind, synced, error }: OperatorState['kinds'][number]): Healt
   return { name: `kind/${kind}`, ok: synced, ...(!synced && error !== undefined && { error }) };
 }
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
+const decoded = (text: string): string => tried(() => decodeURIComponent(text)) ?? text;
 
 function text(code: number, body: string, headers: Readonly<Record<string, string>> = {}): HealthAnswer {
   const always = {

@@ -11,6 +11,7 @@ import { createListWatcher, toListUrl } from '../cache/http/http-list-watcher.ts
 import type { ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf, type ObjectMeta } from '../cache/object.ts';
 import { segment } from '../cache/resource-client.ts';
+import { tried } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { excerpt } from './words.ts';
@@ -179,7 +180,7 @@ export class ShownColumns {
 
 /** Reads a list, in either form. */
 export function toPage(text: string, shown: ShownColumns): TablePage {
-  const value: unknown = text.startsWith('{') ? safely(text) : undefined;
+  const value: unknown = text.startsWith('{') ? tried(() => JSON.parse(text)) : undefined; // toList says what is wrong
   if (!isTable(value)) {
     const { items, ...rest } = toList<KubernetesObject>(text);
     return { ...rest, columns: undefined, items: items.map((item) => ({ metadata: metadataOf(item) })) };
@@ -201,14 +202,6 @@ export function toRow(object: unknown, shown: ShownColumns): TableRow {
   const [row] = shown.rows(object);
   const { resourceVersion } = metadataOf(object);
   return { ...row, metadata: { ...(resourceVersion && { resourceVersion }), ...row?.metadata } };
-}
-
-function safely(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // toList says what is wrong
-  }
 }
 
 /** A cell on one line, without characters that a terminal would act on. */

@@ -1,5 +1,6 @@
 import type { ClientStats } from '../bridge/hub/connection.ts';
 import type { HubTotals } from '../bridge/hub/tally.ts';
+import { tried } from '../watch/errors.ts';
 import type { Overflow } from '../watch/overflow.ts';
 
 /** Numbers, times and texts in readable form, in a page and in a terminal. */
@@ -40,11 +41,7 @@ export function size(bytes: number): string {
 
 /** Returns a value as JSON. Browsers can parse deeper nesting than they can stringify. */
 export function jsonOf(value: unknown, indent?: number): string {
-  try {
-    return JSON.stringify(value, null, indent) ?? '';
-  } catch {
-    return '(nested too deeply to be shown)';
-  }
+  return tried(() => JSON.stringify(value, null, indent) ?? '') ?? '(nested too deeply to be shown)';
 }
 
 /** `JSON.rawJSON`, where there is one: Chrome 114, Firefox 135, Safari 18.4. */

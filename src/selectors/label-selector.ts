@@ -192,21 +192,10 @@ export class Requirement extends LabelCondition {
   /** The text that is parsed to the same requirement. */
   override toString(): string {
     const { key, operator, values } = this;
-    switch (operator) {
-      case 'exists':
-        return key;
-      case '!':
-        return `!${key}`;
-      case 'in':
-      case 'notin':
-        return `${key} ${operator} (${values.join(',')})`;
-      case 'gt':
-        return `${key}>${values[0]}`;
-      case 'lt':
-        return `${key}<${values[0]}`;
-      default:
-        return `${key}${operator}${values[0]}`;
-    }
+    if (operator === 'exists') return key;
+    if (operator === '!') return `!${key}`;
+    if (operator === 'in' || operator === 'notin') return `${key} ${operator} (${values.join(',')})`;
+    return `${key}${{ gt: '>', lt: '<' }[operator as string] ?? operator}${values[0]}`;
   }
 }
 

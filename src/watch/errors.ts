@@ -87,6 +87,24 @@ export function wholeNumber(name: string, value: number, min: number = 0): numbe
   return value;
 }
 
+/** The options that are whole numbers: the default of each, and the least that it may be; by default 0. */
+export type Wholes<Name extends string> = Readonly<Record<Name, readonly [fallback: number, min?: number]>>;
+
+/** Returns these options, with their defaults. Throws INVALID_ARGUMENT as {@link wholeNumber} does. */
+export function wholeNumbers<Name extends string>(
+  options: { readonly [Each in NoInfer<Name>]?: number | undefined },
+  wholes: Wholes<Name>,
+): Record<Name, number> {
+  const numbers = {} as Record<Name, number>;
+  for (const name of namesOf(wholes)) numbers[name] = wholeNumber(name, options[name] ?? wholes[name][0], wholes[name][1]);
+  return numbers;
+}
+
+/** The names in a table, for {@link checkOptions}. */
+export function namesOf<Name extends string>(table: Readonly<Record<Name, unknown>>): Name[] {
+  return Object.keys(table) as Name[];
+}
+
 /** Whether a value is an object, but not a list: what JSON calls an object. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -108,6 +126,15 @@ export function getOrMake<K, V>(map: { get(key: K): V | undefined; set(key: K, v
     map.set(key, value);
   }
   return value;
+}
+
+/** Returns what `work` returns; undefined if it throws. */
+export function tried<R>(work: () => R): R | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
 }
 
 /** The error of a refusal, which says what its Status says. */

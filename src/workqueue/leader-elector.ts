@@ -1,6 +1,16 @@
 import { isAbortOf, untilAborted, whenAborted } from '../watch/abort.ts';
 import { type Clock, gaveUp, sleep, systemClock } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, refusalCode, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import {
+  callable,
+  checkOptions,
+  invalid,
+  namesOf,
+  refusalCode,
+  requireMethod,
+  WatchError,
+  wholeNumber,
+  wholeNumbers,
+} from '../watch/errors.ts';
 import { Failures, quietly } from '../watch/failures.ts';
 import { Election, type ElectionStep, JITTER, type Lease, type LeaseAnswer, type LeaseResource } from './election.ts';
 
@@ -64,27 +74,15 @@ export interface LeaderElectorOptions {
 /** The options with all defaults filled in. */
 type LeaderSettings = { readonly [Name in keyof LeaderElectorOptions]-?: NonNullable<LeaderElectorOptions[Name]> };
 
-const NAMES = [
-  'leases',
-  'name',
-  'identity',
-  'leaseDurationMs',
-  'renewDeadlineMs',
-  'retryMs',
-  'requestTimeoutMs',
-  'onNewLeader',
-  'onError',
-  'onAnswer',
-  'clock',
-  'now',
-  'random',
-] as const;
+const NUMBERS = { leaseDurationMs: [15_000, 1], renewDeadlineMs: [10_000, 1], retryMs: [2_000, 1] } as const;
+const HOOKS = ['onNewLeader', 'onError', 'onAnswer', 'now', 'random'] as const;
+const OTHERS = ['leases', 'name', 'identity', 'requestTimeoutMs', 'clock'] as const;
 
 /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
 function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
-  const { leases, name, identity = crypto.randomUUID(), onAnswer } = checkOptions(options, NAMES);
-  const { onNewLeader, onError, now, random } = options;
-  callable('onAnswer', onAnswer);
+  const { leases, name, identity = crypto.randomUUID() } = checkOptions(options, [...namesOf(NUMBERS), ...HOOKS, ...OTHERS]);
+  for (const name of HOOKS) callable(name, options[name]);
+  const { onNewLeader, onError, onAnswer, now, random } = options;
   const clock = options.clock ?? systemClock;
   const failures = new Failures(`leader elector ${name}`, { clock });
   for (const method of ['get', 'create', 'update'] as const) requireMethod('leases', leases, method, 'a resource of leases');
@@ -93,15 +91,15 @@ function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
     leases,
     name: text('name', name),
     identity: text('identity', identity),
-    onNewLeader: callable('onNewLeader', onNewLeader) ?? (() => {}),
-    onError: callable('onError', onError) ?? ((error, { during }) => failures.down('the lease', error, ` (${during})`)),
+    onNewLeader: onNewLeader ?? (() => {}),
+    onError: onError ?? ((error, { during }) => failures.down('the lease', error, ` (${during})`)),
     onAnswer: () => {
       failures.up('the lease');
       return onAnswer?.();
     },
     clock,
-    now: callable('now', now) ?? Date.now,
-    random: callable('random', random) ?? Math.random,
+    now: now ?? Date.now,
+    random: random ?? Math.random,
   };
 }
 
@@ -109,16 +107,16 @@ type Durations = Pick<LeaderSettings, 'leaseDurationMs' | 'renewDeadlineMs' | 'r
 
 /** Together, they must leave a leader time to renew, and to notice that it cannot, before another one takes over. */
 function toDurations(options: LeaderElectorOptions): Durations {
-  const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryMs = 2_000 } = options;
+  const { leaseDurationMs, renewDeadlineMs, retryMs } = wholeNumbers(options, NUMBERS);
   const { requestTimeoutMs = Math.max(1, Math.floor(renewDeadlineMs / 3)) } = options;
   // A lease is in seconds.
-  if (wholeNumber('leaseDurationMs', leaseDurationMs, 1) % 1_000 !== 0) {
+  if (leaseDurationMs % 1_000 !== 0) {
     throw invalid('leaseDurationMs', leaseDurationMs, 'whole seconds, such as 15000');
   }
-  if (wholeNumber('renewDeadlineMs', renewDeadlineMs, 1) >= leaseDurationMs) {
+  if (renewDeadlineMs >= leaseDurationMs) {
     throw invalid('renewDeadlineMs', renewDeadlineMs, `less than leaseDurationMs (${leaseDurationMs})`);
   }
-  if (wholeNumber('retryMs', retryMs, 1) * JITTER >= renewDeadlineMs) {
+  if (retryMs * JITTER >= renewDeadlineMs) {
     throw invalid('retryMs', retryMs, `less than renewDeadlineMs (${renewDeadlineMs}) divided by ${JITTER}`);
   }
   if (wholeNumber('requestTimeoutMs', requestTimeoutMs, 1) >= renewDeadlineMs) {

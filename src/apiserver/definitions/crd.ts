@@ -4,7 +4,7 @@
  *     sent ---> shaped: typed, defaults filled in ---> faults (422) ---> stored ---> toInfos: what the catalog serves
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { isRecord } from '../../watch/errors.ts';
+import { isRecord, tried } from '../../watch/errors.ts';
 import { badRequest } from '../api-status.ts';
 import type { Convert, JsonSchema, PrinterColumn, ScaleDefinition } from '../definition.ts';
 import { compareApiVersions } from '../documents/discovery.ts';
@@ -257,13 +257,7 @@ function fieldsOf({ selectableFields = [] }: CrdVersion): [string, (object: Kube
 }
 
 /** A path that cannot be read finds nothing: the definition is already stored, and the rest of it is served. */
-function pathOrNothing(text: string): JsonPath {
-  try {
-    return toJsonPath(text);
-  } catch {
-    return () => [];
-  }
-}
+const pathOrNothing = (text: string): JsonPath => tried(() => toJsonPath(text)) ?? (() => []);
 
 function firstOf(path: JsonPath, object: unknown): unknown {
   const [value] = path(object);
@@ -278,28 +272,18 @@ type Cell = ReturnType<PrinterColumn['value']>;
 function toCell(type: PrinterColumn['type'], path: JsonPath, object: unknown): Cell {
   const value = found(path, object);
   if (value === undefined) return null;
-  switch (type) {
-    case 'string':
-      return toText(value);
-    case 'integer':
-      return typeof value === 'number' ? Math.trunc(value) : typeof value === 'bigint' ? value : null;
-    case 'number':
-      return typeof value === 'number' || typeof value === 'bigint' ? value : null;
-    case 'boolean':
-      return typeof value === 'boolean' ? value : null;
-    case 'date':
-      return typeof value === 'string' ? value : null;
-  }
+  if (type === 'string') return toText(value);
+  if (type === 'integer' && typeof value === 'number') return Math.trunc(value);
+  return OF_COLUMN[type].includes(typeof value) ? (value as Cell) : null;
 }
 
+/** The types of the values that columns show as they are. */
+const OF_COLUMN: Readonly<Record<Exclude<PrinterColumn['type'], 'string'>, readonly string[]>> = {
+  ...{ integer: ['number', 'bigint'], number: ['number', 'bigint'], boolean: ['boolean'], date: ['string'] },
+};
+
 /** The first value. An object that the path does not fit has none. */
-function found(path: JsonPath, object: unknown): unknown {
-  try {
-    return path(object)[0];
-  } catch {
-    return undefined;
-  }
-}
+const found = (path: JsonPath, object: unknown): unknown => tried(() => path(object)[0]);
 
 /** A value as Go prints it. */
 function toText(value: unknown): string {

@@ -12,7 +12,7 @@
 import { Origins } from '../../bridge/hub/admission/refusals.ts';
 import { BAD_QUERY_TEXT, toParameters } from '../../bridge/hub/query.ts';
 import { refused } from '../../storage/statuses.ts';
-import { refusedBy, WatchError } from '../../watch/errors.ts';
+import { refusedBy, tried, WatchError } from '../../watch/errors.ts';
 import { toStatus } from '../../watch/event.ts';
 import { type Soon, setPace } from '../../watch/fair-queue.ts';
 import type { ServedAnswer } from '../../watch/telemetry.ts';
@@ -412,11 +412,7 @@ function endingBy(timeoutMs: number, mostMs: number): number {
 
 /** Closes a stream that comes too late. */
 function closeLate(answer: Answer): void {
-  try {
-    (answer as Partial<StreamAnswer>).source?.close();
-  } catch {
-    // There is nobody to report it to.
-  }
+  tried(() => (answer as Partial<StreamAnswer>).source?.close()); // there is nobody to report an error to
 }
 
 const encoder = new TextEncoder();

@@ -1,6 +1,7 @@
 /** Keys and values: ConfigMaps, and Secrets, whose values are bytes. */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { comparing } from '../../storage/json.ts';
+import { isRecord, tried } from '../../watch/errors.ts';
 import { inPieces, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, ResourceDefinition } from '../definition.ts';
 import { dataKeyFaults } from '../validation/formats.ts';
@@ -118,12 +119,8 @@ function* jsonOf(data: Readonly<Record<string, string>>, key: string): Work<Fiel
   if (!Object.hasOwn(data, key)) return [required(`data[${key}]`)];
   const bytes = yield* fromBase64(data[key] as string);
   yield;
-  try {
-    const value: unknown = JSON.parse(utf8.decode(bytes));
-    if (value === null || (typeof value === 'object' && !Array.isArray(value))) return [];
-  } catch {
-    // Reported below, without its content.
-  }
+  const value: unknown = tried(() => JSON.parse(utf8.decode(bytes)));
+  if (value === null || isRecord(value)) return [];
   return [{ field: `data[${key}]`, message: 'Invalid value: "<secret contents redacted>": expected a JSON object' }];
 }
 

@@ -12,7 +12,7 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { LabelSelector, printLabels } from '../../selectors/label-selector.ts';
-import { getOrMake, isRecord } from '../../watch/errors.ts';
+import { getOrMake, isRecord, tried } from '../../watch/errors.ts';
 import type { CellContext, PrinterColumn } from '../definition.ts';
 import { humanDuration } from '../http/duration.ts';
 
@@ -137,11 +137,7 @@ function firstOf(list: readonly unknown[], { most = MOST, all = list.length, bet
 /** Upstream: `LabelSelectorAsSelector`. */
 function selectorOf(object: KubernetesObject, path: string, wrong: string): string {
   const selector = at(object, path);
-  try {
-    return selector === undefined ? '' : String(LabelSelector.fromObject(selector));
-  } catch {
-    return wrong;
-  }
+  return selector === undefined ? '' : (tried(() => String(LabelSelector.fromObject(selector))) ?? wrong);
 }
 
 /** Pods. Upstream: `printPod`. */

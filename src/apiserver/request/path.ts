@@ -10,6 +10,8 @@
  * URLs are untrusted. Each segment is decoded once; one that is then not a plain name, such as `..`, or contains a slash or a
  * control character, is refused. Nothing is normalised: a path is served only if it is written as clients write it.
  */
+
+import { tried } from '../../watch/errors.ts';
 import { badRequest, noSuchPath } from '../api-status.ts';
 
 /** Content negotiation: what a client accepts, and the declared type of a body. */
@@ -188,12 +190,8 @@ export function routeOf(
   { verb, code }: { readonly verb?: Verb | undefined; readonly code: number },
 ): string | undefined {
   if (!verb && code !== 200) return undefined;
-  let read: ResourcePath | OtherPath;
-  try {
-    read = readPath(path);
-  } catch {
-    return undefined;
-  }
+  const read = tried(() => readPath(path));
+  if (read === undefined) return undefined;
   if (!read.isResource) return `/${read.segments.join('/')}`;
   const { apiVersion, plural, namespace, name, subresource, forcedWatch } = read;
   const part = subresource === 'status' || subresource === 'scale' ? subresource : '{subresource}';

@@ -1,6 +1,7 @@
 /** IP addresses and networks in rules. Upstream: `ip.go` and `cidr.go` of `apiserver/pkg/cel/library`, Go's `net/netip`. */
 
 import { groupsOf } from '../../bridge/hub/admission/connection-slots.ts';
+import { tried } from '../../watch/errors.ts';
 import { hasFormat } from './formats.ts';
 import { type Keyed, spend } from './rule-cost.ts';
 
@@ -131,14 +132,6 @@ export class Cidr implements Keyed {
   }
 }
 
-const isSome = (make: () => unknown): boolean => {
-  try {
-    return make() !== undefined;
-  } catch {
-    return false;
-  }
-};
-
 const isV4 = ({ family }: Ip): boolean => family === 4;
 const isUnspecified = ({ bits }: Ip): boolean => bits === 0n;
 const isLoopback = (ip: Ip): boolean => (isV4(ip) ? ip.starts(127n, 8) : ip.bits === 1n);
@@ -151,7 +144,7 @@ const isGlobal = (ip: Ip): boolean =>
 
 /** By signature. */
 export const ADDRESS_FUNCTIONS: Readonly<Record<string, (...args: never[]) => unknown>> = {
-  'isIP(string): bool': (text: string) => isSome(() => Ip.of(text)),
+  'isIP(string): bool': (text: string) => tried(() => Ip.of(text)) !== undefined,
   'ip(string): net.IP': (text: string) => Ip.of(text),
   'kubernetes.IPs.isCanonical(string): bool': (_: unknown, text: string) => String(Ip.of(text)) === text,
   'string(net.IP): string': (ip: Ip) => String(ip),
@@ -161,7 +154,7 @@ export const ADDRESS_FUNCTIONS: Readonly<Record<string, (...args: never[]) => un
   'net.IP.isLinkLocalMulticast(): bool': isLinkLocalMulticast,
   'net.IP.isLinkLocalUnicast(): bool': isLinkLocal,
   'net.IP.isGlobalUnicast(): bool': isGlobal,
-  'isCIDR(string): bool': (text: string) => isSome(() => Cidr.of(text)),
+  'isCIDR(string): bool': (text: string) => tried(() => Cidr.of(text)) !== undefined,
   'cidr(string): net.CIDR': (text: string) => Cidr.of(text),
   'string(net.CIDR): string': (cidr: Cidr) => String(cidr),
   'net.CIDR.ip(): net.IP': ({ ip }: Cidr) => ip,

@@ -337,47 +337,41 @@ function translated(error: CelError): CelFault {
   const start = range?.start ?? 0;
   if (error.name === 'ParseError') return new CelFault(`Syntax error: ${summary}`, start);
   if (node === undefined) return new CelFault(summary, start);
-  const [left, right] = partsOf(node);
-  const as = (message: string, at: number = placeOf(node)): CelFault => new CelFault(message, at);
-  switch (code) {
-    case 'unknown_variable':
-      return as(undeclared(node.args));
-    case 'no_such_key':
-      if (node.op === '[]') return noOverload(node, '_[_]', partsOf(node));
-      return as(`undefined field '${node.args[1]}'`);
-    case 'no_such_overload':
-      return /^[!-]_$/.test(node.op)
-        ? noOverload(node, node.op, [node.args as unknown as Node])
-        : noOverload(node, node.op === 'in' ? '@in' : `_${node.op}_`, partsOf(node));
-    case 'incompatible_ternary_branches':
-      return noOverload(node, '_?_:_', partsOf(node));
-    case 'invalid_logical_operand': {
-      const wrong = (typeName(left) === 'bool' || typeName(left) === 'dyn' ? right : left) as Node;
-      return as(`expected type 'bool' but found '${typeName(wrong)}'`, placeOf(wrong));
-    }
-    case 'no_matching_overload': {
-      const [name, target, given] = node.op === 'call' ? [node.args[0], undefined, node.args[1]] : node.args;
-      const space = target === undefined ? undefined : namespaceOf(target as Node);
-      const isKnown =
-        node.candidates?.declarations.length !== 0 || isFunction(space === undefined ? String(name) : `${space}.${name}`);
-      const within = isKnown ? undefined : space;
-      if (within !== undefined) return as(undeclared(within), (target as Node).start);
-      return isKnown ? noOverload(node, String(name), given as Node[], target as Node | undefined) : as(undeclared(name));
-    }
-    case 'invalid_index_type':
-    case 'cannot_index_type':
-      if (node.op === '[]') return noOverload(node, '_[_]', partsOf(node));
-      return as(`type '${typeName(left)}' does not support field selection`);
-    case 'invalid_macro_argument':
-      return as('invalid argument to has() macro');
-    case 'invalid_comprehension_range':
-      return as(`expression of type '${typeName(node)}' cannot be range of a comprehension (must be list, map, or dynamic)`);
-    case UPSTREAM_WORDS:
-      return as(typesIn(summary));
-    default:
-      return as(summary);
-  }
+  const fault = FAULTS[code ?? '']?.(node, summary) ?? summary;
+  return typeof fault === 'string' ? new CelFault(fault, placeOf(node)) : fault;
 }
+
+/** By the code of cel-js: the fault in upstream's words, or only its message, if it is at the place of the part. */
+const FAULTS: Readonly<Record<string, (node: Node, summary: string) => CelFault | string>> = {
+  unknown_variable: ({ args }) => undeclared(args),
+  no_such_key: (node) => unindexed(node) ?? `undefined field '${node.args[1]}'`,
+  no_such_overload: (node) =>
+    /^[!-]_$/.test(node.op)
+      ? noOverload(node, node.op, [node.args as unknown as Node])
+      : noOverload(node, node.op === 'in' ? '@in' : `_${node.op}_`, partsOf(node)),
+  incompatible_ternary_branches: (node) => noOverload(node, '_?_:_', partsOf(node)),
+  invalid_logical_operand: (node) => {
+    const [left, right] = partsOf(node);
+    const wrong = (typeName(left) === 'bool' || typeName(left) === 'dyn' ? right : left) as Node;
+    return new CelFault(`expected type 'bool' but found '${typeName(wrong)}'`, placeOf(wrong));
+  },
+  no_matching_overload: (node) => {
+    const [name, target, given] = node.op === 'call' ? [node.args[0], undefined, node.args[1]] : node.args;
+    const space = target === undefined ? undefined : namespaceOf(target as Node);
+    if (node.candidates?.declarations.length !== 0 || isFunction(space === undefined ? String(name) : `${space}.${name}`))
+      return noOverload(node, String(name), given as Node[], target as Node | undefined);
+    return space === undefined ? undeclared(name) : new CelFault(undeclared(space), (target as Node).start);
+  },
+  invalid_index_type: (node) => unindexed(node) ?? unselected(node),
+  cannot_index_type: (node) => unindexed(node) ?? unselected(node),
+  invalid_macro_argument: () => 'invalid argument to has() macro',
+  invalid_comprehension_range: (node) =>
+    `expression of type '${typeName(node)}' cannot be range of a comprehension (must be list, map, or dynamic)`,
+  [UPSTREAM_WORDS]: (_, summary) => typesIn(summary),
+};
+
+const unindexed = (node: Node): CelFault | undefined => (node.op === '[]' ? noOverload(node, '_[_]', partsOf(node)) : undefined);
+const unselected = (node: Node): string => `type '${typeName(partsOf(node)[0])}' does not support field selection`;
 
 /** The namespace before the dot of a function, if it is not a value. */
 function namespaceOf({ args, checkedType }: Node): string | undefined {
@@ -418,20 +412,9 @@ function placeOf(part: Node): number {
   const { op, start, input } = node;
   const [left, other] = partsOf(node);
   const find = (sign: string, from: number): number => Math.max(start, input.indexOf(sign, from));
-  switch (op) {
-    case '.':
-    case '.?':
-      return find('.', left?.end ?? start);
-    case '[]':
-    case '[?]':
-      return find('[', left?.end ?? start);
-    case 'call':
-      return find('(', start);
-    case 'rcall':
-      return find('(', find('.', other?.end ?? start));
-    case '?:':
-      return find('?', left?.end ?? start);
-    default:
-      return left?.end === undefined ? start : find(op, left.end);
-  }
+  if (op === 'call') return find('(', start);
+  if (op === 'rcall') return find('(', find('.', other?.end ?? start));
+  const sign = /^(?:\.\??|\[\??\]|\?:)$/.test(op) ? op.charAt(0) : undefined;
+  if (sign !== undefined) return find(sign, left?.end ?? start);
+  return left?.end === undefined ? start : find(op, left.end);
 }

@@ -1,4 +1,6 @@
 /** Libraries of rules: sets, lists, versions, named formats, optional values. Upstream: `apiserver/pkg/cel/library`, cel-go's `ext`. */
+
+import { tried } from '../../watch/errors.ts';
 import { quoted } from './causes.ts';
 import {
   hasFormat,
@@ -149,13 +151,7 @@ function toPart(text: string): bigint | string {
   return text;
 }
 
-function isSemver(text: string, isLoose: boolean): boolean {
-  try {
-    return toSemver(text, isLoose) !== undefined;
-  } catch {
-    return false;
-  }
-}
+const isSemver = (text: string, isLoose: boolean): boolean => tried(() => toSemver(text, isLoose)) !== undefined;
 
 const toSemver = (text: string, isLoose: boolean): Semver => (isLoose ? Semver.ofLoose(text) : Semver.of(text));
 
@@ -206,21 +202,11 @@ const FORMATS: ReadonlyMap<string, NamedFormat> = new Map(
 
 /** Whether a value is the zero of its type. */
 function isZero(value: unknown): boolean {
-  switch (typeNameOf(value)) {
-    case 'list':
-    case 'string':
-    case 'bytes':
-      return (value as string).length === 0;
-    case 'map':
-      return (value instanceof Map ? [...value.keys()] : Object.keys(value as object)).length === 0;
-    case 'google.protobuf.Duration':
-    case 'uint':
-      return Number(value) === 0;
-    case 'google.protobuf.Timestamp':
-      return false;
-    default:
-      return value === null || value === false || value === 0n || value === 0;
-  }
+  const type = typeNameOf(value);
+  if (type === 'list' || type === 'string' || type === 'bytes') return (value as string).length === 0;
+  if (type === 'map') return (value instanceof Map ? value.size : Object.keys(value as object).length) === 0;
+  if (type === 'google.protobuf.Duration' || type === 'uint') return Number(value) === 0;
+  return value === null || value === false || value === 0n || value === 0;
 }
 
 export interface Optionals {

@@ -9,20 +9,9 @@ const utf8 = new TextEncoder();
 const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** The name of a type at run time. */
-export function typeNameOf(value: unknown): string {
-  switch (typeof value) {
-    case 'string':
-      return 'string';
-    case 'boolean':
-      return 'bool';
-    case 'bigint':
-      return 'int';
-    case 'number':
-      return 'double';
-    default:
-      return typeNameOfObject(value as object | null);
-  }
-}
+export const typeNameOf = (value: unknown): string => PRIMITIVES[typeof value] ?? typeNameOfObject(value as object | null);
+
+const PRIMITIVES: Readonly<Record<string, string>> = { string: 'string', boolean: 'bool', bigint: 'int', number: 'double' };
 
 function typeNameOfObject(value: object | null): string {
   if (value === null) return 'null_type';
@@ -95,37 +84,32 @@ function textOfBytes(bytes: Uint8Array): string {
   }
 }
 
-/** `%s`. `refusal`: what is wrong with a value of another type, before its type. */
-function textOf(value: unknown, refusal: string = `${REFUSALS.s}, was given `): string {
-  switch (typeNameOf(value)) {
-    case 'string':
-    case 'bool':
-    case 'int':
-    case 'uint':
-      return String(value);
-    case 'double':
-      if (Object.is(value, -0)) return '-0';
-      return Number.isFinite(value) ? goNumber(value as number, true) : special(value as number, '+Inf', '-Inf');
-    case 'null_type':
-      return 'null';
-    case 'bytes':
-      return textOfBytes(value as Uint8Array);
-    case 'google.protobuf.Timestamp':
-      return timeText(value as Date);
-    case 'google.protobuf.Duration':
-      return spanText(value as Span);
-    case 'type':
-      return typeText((value as { readonly name: string }).name);
-    case 'list':
-      return `[${(value as readonly unknown[]).map(literal).join(', ')}]`;
-    case 'map':
-      return mapText(value as object);
-    default:
-      throw misformatted(`${refusal}${typeNameOf(value)}`);
-  }
+/** How a value is written, by its type. */
+type Texts = ReadonlyMap<string, (value: never) => string>;
+const texts = (of: Readonly<Record<string, (value: never) => string>>): Texts => new Map(Object.entries(of));
+
+function doubleText(value: number): string {
+  if (Object.is(value, -0)) return '-0';
+  return Number.isFinite(value) ? goNumber(value, true) : special(value, '+Inf', '-Inf');
 }
 
-const typeText = (name: string): string => (name === 'null' ? 'null_type' : name);
+const TEXTS: Texts = texts({
+  ...{ string: String, bool: String, int: String, uint: String, null_type: String },
+  double: doubleText,
+  bytes: textOfBytes,
+  'google.protobuf.Timestamp': timeText,
+  'google.protobuf.Duration': spanText,
+  type: ({ name }: { readonly name: string }) => (name === 'null' ? 'null_type' : name),
+  list: (value: readonly unknown[]) => `[${value.map(literal).join(', ')}]`,
+  map: mapText,
+});
+
+/** `%s`. `refusal`: what is wrong with a value of another type, before its type. */
+function textOf(value: unknown, refusal: string = `${REFUSALS.s}, was given `): string {
+  const text = TEXTS.get(typeNameOf(value));
+  if (text === undefined) throw misformatted(`${refusal}${typeNameOf(value)}`);
+  return text(value as never);
+}
 
 function mapText(value: object): string {
   const entries = value instanceof Map ? [...value] : Object.entries(value);
@@ -134,23 +118,17 @@ function mapText(value: object): string {
   return `{${shown.map(([name, each]) => `${name}:${each}`).join(', ')}}`;
 }
 
+const LITERALS: Texts = texts({
+  string: quoted,
+  bytes: (value) => `b${quoted(textOf(value))}`,
+  double: (value: number) => (Number.isFinite(value) ? fixed(value, DIGITS) : quoted(special(value, '+Inf', '-Inf'))),
+  'google.protobuf.Timestamp': (value) => `timestamp(${quoted(textOf(value))})`,
+  'google.protobuf.Duration': (value) => `duration(${quoted(textOf(value))})`,
+});
+
 /** A value inside a list or a map, as CEL writes it. */
-function literal(value: unknown): string {
-  switch (typeNameOf(value)) {
-    case 'string':
-      return quoted(value as string);
-    case 'bytes':
-      return `b${quoted(textOf(value))}`;
-    case 'double':
-      return Number.isFinite(value) ? fixed(value as number, DIGITS) : quoted(special(value as number, '+Inf', '-Inf'));
-    case 'google.protobuf.Timestamp':
-      return `timestamp(${quoted(textOf(value))})`;
-    case 'google.protobuf.Duration':
-      return `duration(${quoted(textOf(value))})`;
-    default:
-      return textOf(value, 'no formatting function for ');
-  }
-}
+const literal = (value: unknown): string =>
+  LITERALS.get(typeNameOf(value))?.(value as never) ?? textOf(value, 'no formatting function for ');
 
 const HEX_REFUSAL = 'only integers, byte buffers, and strings can be formatted as hex';
 const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
@@ -188,30 +166,23 @@ export const REFUSALS: Readonly<Record<string, string>> = {
 
 const refused = (sign: string, value: unknown): Error => misformatted(`${REFUSALS[sign]}, was given ${typeNameOf(value)}`);
 
-/** One clause with its value. */
-function clauseText(sign: string, value: unknown, digits: number): string {
-  switch (sign) {
-    case 's':
-      return textOf(value);
-    case 'd':
-      return wholeOf(value, sign, 10);
-    case 'o':
-      return wholeOf(value, sign, 8);
-    case 'b':
-      return typeof value === 'boolean' ? String(Number(value)) : wholeOf(value, sign, 2);
-    case 'x':
-      return hexOf(value);
-    case 'X':
-      return hexOf(value).toUpperCase();
-    default: {
-      const number = realOf(value, sign);
-      const told = Number.isFinite(number) ? undefined : special(number, '∞', '-∞');
-      if (sign === 'e') return (told ?? scientific(number)).padStart(digits);
-      // A negative zero is written like any other, except in a list.
-      return told ?? grouped(fixed(number + 0, digits));
-    }
-  }
+function realText(value: unknown, sign: string, digits: number): string {
+  const number = realOf(value, sign);
+  const told = Number.isFinite(number) ? undefined : special(number, '∞', '-∞');
+  if (sign === 'e') return (told ?? scientific(number)).padStart(digits);
+  // A negative zero is written like any other, except in a list.
+  return told ?? grouped(fixed(number + 0, digits));
 }
+
+/** What the clauses write, by their signs. */
+const CLAUSES: Readonly<Record<string, (value: unknown, sign: string, digits: number) => string>> = {
+  s: (value) => textOf(value),
+  d: (value, sign) => wholeOf(value, sign, 10),
+  o: (value, sign) => wholeOf(value, sign, 8),
+  b: (value, sign) => (typeof value === 'boolean' ? String(Number(value)) : wholeOf(value, sign, 2)),
+  x: hexOf,
+  X: (value) => hexOf(value).toUpperCase(),
+};
 
 function digitsOf(given: string): number {
   const why = 'error while parsing precision: ';
@@ -267,7 +238,7 @@ export function formatted(text: string, values: readonly unknown[]): string {
     if (sign === '') break;
     const value = values[next++];
     spend(1 + costOf(value));
-    const shown = clauseText(sign, value, digits);
+    const shown = (CLAUSES[sign] ?? realText)(value, sign, digits);
     spend(shown.length / 8);
     made += shown;
   }

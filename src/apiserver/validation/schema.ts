@@ -192,32 +192,24 @@ function toCause({ instancePath, keyword, params, message = 'does not fit' }: Aj
   const at = (more: readonly string[] = []): string => fieldOf([...tokens, ...more], object);
   const value = valueAt(tokens, object);
   const shown = jsonStart(value, 200);
-  switch (keyword) {
-    case 'required':
-      return { field: at([String(params.missingProperty)]), message: 'Required value', reason: 'FieldValueRequired' };
-    case 'additionalProperties':
-      return {
-        field: at([String(params.additionalProperty)]),
-        message: 'Invalid value: unknown field',
-        reason: 'FieldValueInvalid',
-      };
-    case 'enum': {
-      const values = (params.allowedValues as readonly unknown[]).map((each) => JSON.stringify(each)).join(', ');
-      return {
-        field: at(),
-        message: `Unsupported value: ${shown}: supported values: ${values}`,
-        reason: 'FieldValueNotSupported',
-      };
-    }
-    case 'type': {
-      const where = at() || '<root>';
-      const type = String(params.type).replace(',', ' or ');
-      const text = `Invalid value: ${JSON.stringify(typeName(value))}: ${where} in body must be of type ${type}: ${JSON.stringify(typeName(value))}`;
-      return { field: at(), message: text, reason: 'FieldValueTypeInvalid' };
-    }
-    default:
-      return { field: at(), message: `Invalid value: ${shown}: ${at() || 'it'} in body ${message}`, reason: 'FieldValueInvalid' };
+  const field = at();
+  if (keyword === 'required') {
+    return { field: at([String(params.missingProperty)]), message: 'Required value', reason: 'FieldValueRequired' };
   }
+  if (keyword === 'additionalProperties') {
+    const unknown = at([String(params.additionalProperty)]);
+    return { field: unknown, message: 'Invalid value: unknown field', reason: 'FieldValueInvalid' };
+  }
+  if (keyword === 'enum') {
+    const values = (params.allowedValues as readonly unknown[]).map((each) => JSON.stringify(each)).join(', ');
+    return { field, message: `Unsupported value: ${shown}: supported values: ${values}`, reason: 'FieldValueNotSupported' };
+  }
+  if (keyword === 'type') {
+    const [is, type] = [JSON.stringify(typeName(value)), String(params.type).replace(',', ' or ')];
+    const text = `Invalid value: ${is}: ${field || '<root>'} in body must be of type ${type}: ${is}`;
+    return { field, message: text, reason: 'FieldValueTypeInvalid' };
+  }
+  return { field, message: `Invalid value: ${shown}: ${field || 'it'} in body ${message}`, reason: 'FieldValueInvalid' };
 }
 
 /** Such as `spec.items[0].count`. */

@@ -1,4 +1,4 @@
-import { invalid, whyOf } from '../../watch/errors.ts';
+import { invalid, tried, whyOf } from '../../watch/errors.ts';
 import { isStatus, type Status } from '../../watch/event.ts';
 import { BEARER_SUBPROTOCOL, fromRetryReason, SUBPROTOCOL } from '../protocol.ts';
 import { COMPLETE, ENDED, LOST, type Loss, toFailure, UNREADABLE } from './machine.ts';
@@ -72,13 +72,8 @@ export function isPage(text: string): boolean {
 
 /** The Status in a text, if it is one. */
 export function toStatusIn(body: string): Status | undefined {
-  try {
-    const status: unknown = JSON.parse(body);
-    if (isStatus(status)) return status;
-  } catch {
-    // The body is not JSON.
-  }
-  return undefined;
+  const status: unknown = tried(() => JSON.parse(body));
+  return isStatus(status) ? status : undefined;
 }
 
 /** Reads a `Retry-After`: seconds or a date. A date is compared with that of the response, because the clocks may differ. */
@@ -176,11 +171,7 @@ interface Page {
 export function toUrl(url: string | URL): URL {
   // A worker has no document.
   const { document, location } = globalThis as Partial<Page>;
-  try {
-    const target = new URL(url, document?.baseURI ?? location?.href);
-    if (/^(ws|http)s?:$/.test(target.protocol)) return target;
-  } catch {
-    // Not a URL.
-  }
+  const target = tried(() => new URL(url, document?.baseURI ?? location?.href));
+  if (target && /^(ws|http)s?:$/.test(target.protocol)) return target;
   throw invalid('url', url, 'an http(s) or ws(s) URL');
 }

@@ -1,6 +1,15 @@
 import { toOverflow } from '../../broadcast/broadcaster.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, checkOptions, checkText, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import {
+  callable,
+  checkOptions,
+  checkText,
+  invalid,
+  namesOf,
+  requireMethod,
+  type Wholes,
+  wholeNumbers,
+} from '../../watch/errors.ts';
 import type { MissingAdded, ObjectOf, WatchEvent } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import type { Telemetry } from '../../watch/telemetry.ts';
@@ -243,7 +252,7 @@ export type HubSettings<E extends WatchEvent> = {
 };
 
 /** Each option that is a number: its default, and its minimum. Records, so that none can be forgotten. */
-const COUNTS: Readonly<Record<CountedOption, readonly [fallback: number, min: number]>> = {
+const COUNTS: Wholes<CountedOption> = {
   capacity: [DEFAULTS.capacity, 1],
   maxQueuedBytes: [DEFAULTS.maxQueuedBytes, 1],
   maxEventBytes: [DEFAULTS.maxEventBytes, 1],
@@ -270,17 +279,13 @@ const OTHERS: Readonly<Record<Exclude<keyof HubOptions, CountedOption | (typeof 
   telemetry: true,
   clock: true,
 };
-const HUB_OPTIONS = [...Object.keys(COUNTS), ...HOOKS, ...Object.keys(OTHERS)] as (keyof HubOptions)[];
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for an invalid option. */
 export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSettings<E> {
-  const { epoch, overflow = 'disconnect', source } = checkOptions(options, HUB_OPTIONS);
+  const { epoch, overflow = 'disconnect', source } = checkOptions(options, [...namesOf(COUNTS), ...HOOKS, ...namesOf(OTHERS)]);
   if (epoch !== undefined && !EPOCH.test(checkText('epoch', epoch)))
     throw invalid('epoch', epoch, '1 to 64 letters, digits, - or _');
-  const counts = {} as Record<CountedOption, number>;
-  for (const [name, [fallback, min]] of Object.entries(COUNTS) as [CountedOption, readonly [number, number]][]) {
-    counts[name] = wholeNumber(name, options[name] ?? fallback, min);
-  }
+  const counts = wholeNumbers(options, COUNTS);
   const { replay } = counts;
   if (options.replayItems === undefined) counts.replayItems = Math.max(replay, counts.replayItems);
   if (replay > counts.replayItems) throw invalid('replay', replay, `no more than replayItems, which is ${counts.replayItems}`);

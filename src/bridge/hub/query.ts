@@ -1,3 +1,4 @@
+import { tried } from '../../watch/errors.ts';
 import type { Status } from '../../watch/event.ts';
 import { toStatus } from '../../watch/event.ts';
 import type { WatchQuery } from '../protocol.ts';
@@ -23,11 +24,7 @@ export const BAD_QUERY_TEXT = 'the query of the URL is not encoded correctly';
  * bytes are not UTF-8. `URLSearchParams` would read such a text as another one, and `watch=%` as true.
  */
 export function toParameters(search: string): URLSearchParams | undefined {
-  try {
-    if (search.includes('%')) decodeURIComponent(search);
-  } catch {
-    return undefined;
-  }
+  if (search.includes('%') && tried(() => decodeURIComponent(search)) === undefined) return undefined;
   return new URLSearchParams(search);
 }
 

@@ -1,3 +1,4 @@
+import { tried } from '../../watch/errors.ts';
 import type { Status } from '../../watch/event.ts';
 import { Envelope } from '../events/envelope.ts';
 import type { Caller } from '../hub/admission/admission.ts';
@@ -143,13 +144,9 @@ export function readSubprotocols(header: string | null | undefined): Subprotocol
 /** Returns undefined if it is not a token. */
 function decoded(text: string): string | undefined {
   if (!/^[A-Za-z0-9_-]+$/.test(text)) return undefined;
-  try {
-    const token = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
-    // It becomes a header.
-    return /[^\x21-\x7e]/.test(token) ? undefined : token;
-  } catch {
-    return undefined;
-  }
+  const token = tried(() => atob(text.replaceAll('-', '+').replaceAll('_', '/')));
+  // It becomes a header.
+  return token === undefined || /[^\x21-\x7e]/.test(token) ? undefined : token;
 }
 
 /** The used part of the headers of node:http. */

@@ -3,7 +3,7 @@
 import { isPage, toHintMs, toStatusIn, UNEXPECTED } from '../../bridge/client/transport.ts';
 import { type Codec, jsonCodec, parseJson } from '../../decode/codec.ts';
 import { MAX_HINT_MS } from '../../watch/backoff.ts';
-import { isRecord, refusedBy, WatchError } from '../../watch/errors.ts';
+import { isRecord, refusedBy, tried, WatchError } from '../../watch/errors.ts';
 import { CHANGES, isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
 import type { List, ObjectLookup } from '../list-watcher.ts';
 import { type Prepare, prepareItems } from '../pager.ts';
@@ -253,10 +253,6 @@ function decodeOr(frame: Uint8Array, json: Codec<ObjectEvent<unknown>>): ObjectE
 }
 
 function statusIn(frame: Uint8Array): Status | undefined {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(frame));
-    return isStatus(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value: unknown = tried(() => JSON.parse(new TextDecoder().decode(frame)));
+  return isStatus(value) ? value : undefined;
 }

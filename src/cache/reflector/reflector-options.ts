@@ -1,5 +1,14 @@
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, checkOptions, checkText, invalid, wholeNumber } from '../../watch/errors.ts';
+import {
+  callable,
+  checkOptions,
+  checkText,
+  invalid,
+  namesOf,
+  type Wholes,
+  wholeNumber,
+  wholeNumbers,
+} from '../../watch/errors.ts';
 import type { ListOptions } from '../list-watcher.ts';
 import { type KubernetesObject, keyOf } from '../object.ts';
 import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
@@ -146,24 +155,26 @@ export interface ReflectorOptions<T> extends RetryOptions, Pick<ListOptions, 'la
 /** The names of the options that a `Reflector` and a `RetryWatcher` have in common. */
 export const RETRY_NAMES = ['minMs', 'maxMs', 'factor', 'random', 'clock'] as const;
 
+type Numbered =
+  | ('resetMs' | 'maxObjects' | 'maxTotalListBytes')
+  | ('minWatchTimeoutMs' | 'idleTimeoutMs' | 'internalErrorRetryMs' | 'resyncMs');
+
+const NUMBERS: Wholes<Numbered> = {
+  resetMs: [120_000],
+  maxObjects: [1_000_000, 1],
+  maxTotalListBytes: [MAX_TOTAL_LIST_BYTES, 1],
+  minWatchTimeoutMs: [300_000, 1_000],
+  idleTimeoutMs: [0],
+  internalErrorRetryMs: [0],
+  resyncMs: [0],
+};
+
 /** The names of the options that a reflector and the informer around it have in common, besides {@link RETRY_NAMES}. */
-export const REFLECTOR_NAMES = [
-  'resetMs',
-  'labelSelector',
-  'fieldSelector',
-  'streamingList',
-  'consistentList',
-  'pageSize',
-  'maxObjects',
-  'maxTotalListBytes',
-  'minWatchTimeoutMs',
-  'idleTimeoutMs',
-  'internalErrorRetryMs',
-  'resyncMs',
-  'keyOf',
-  'onError',
-  'onStateChange',
-] as const;
+export const REFLECTOR_NAMES: readonly Exclude<keyof ReflectorOptions<never>, keyof RetryOptions | 'shouldResync'>[] = [
+  ...namesOf(NUMBERS),
+  ...(['labelSelector', 'fieldSelector', 'streamingList', 'consistentList', 'pageSize'] as const),
+  ...(['keyOf', 'onError', 'onStateChange'] as const),
+];
 
 /** Checked, with all defaults. */
 export type CheckedRetry = { readonly [Name in keyof RetryOptions]-?: NonNullable<RetryOptions[Name]> };
@@ -176,34 +187,22 @@ export function checkRetry(options: RetryOptions, defaultMinMs: number): Checked
   return { minMs, maxMs: wholeNumber('maxMs', maxMs, minMs), factor, random, clock };
 }
 
+/** The options that have a default. */
+type Defaulted = keyof RetryOptions | Numbered | 'streamingList' | 'consistentList' | 'shouldResync' | 'keyOf';
+
+/** Settings of a reflector: its options with all defaults. */
+export type ReflectorSettings<T> = {
+  readonly [Name in keyof ReflectorOptions<T>]-?: Name extends Defaulted
+    ? NonNullable<ReflectorOptions<T>[Name]>
+    : ReflectorOptions<T>[Name];
+};
+
 /** Settings of the machine that decides what a reflector does. */
-export interface MachineSettings extends Omit<CheckedRetry, 'clock'> {
-  readonly resetMs: number;
-  readonly streamingList: boolean;
-  readonly consistentList: boolean;
-  /** Undefined: as the source needs it. */
-  readonly pageSize?: number | undefined;
-  readonly internalErrorRetryMs: number;
-}
-
-/** Settings of a reflector. */
-export interface ReflectorSettings<T> extends CheckedRetry, MachineSettings {
-  readonly labelSelector: string | undefined;
-  readonly fieldSelector: string | undefined;
-  readonly maxObjects: number;
-  readonly maxTotalListBytes: number;
-  readonly minWatchTimeoutMs: number;
-  readonly idleTimeoutMs: number;
-  readonly resyncMs: number;
-  readonly shouldResync: () => boolean;
-  readonly keyOf: (object: T) => string;
-  readonly onError: ReflectorOptions<T>['onError'];
-  readonly onStateChange: ReflectorOptions<T>['onStateChange'];
-}
-
-type WholeName =
-  | ('resetMs' | 'maxObjects' | 'maxTotalListBytes')
-  | ('minWatchTimeoutMs' | 'idleTimeoutMs' | 'internalErrorRetryMs' | 'resyncMs');
+export type MachineSettings = Pick<
+  ReflectorSettings<unknown>,
+  | ('minMs' | 'maxMs' | 'factor' | 'random' | 'resetMs')
+  | ('streamingList' | 'consistentList' | 'pageSize' | 'internalErrorRetryMs')
+>;
 
 /** Checks the options of a reflector, and adds the defaults. */
 export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T> {
@@ -213,21 +212,13 @@ export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T
   for (const [name, value] of Object.entries({ streamingList, consistentList })) {
     if (typeof value !== 'boolean') throw invalid(name, value, 'true or false');
   }
-  const whole = (name: WholeName, otherwise: number, least?: number): number =>
-    wholeNumber(name, options[name] ?? otherwise, least);
   return {
     ...checkRetry(options, 800),
-    resetMs: whole('resetMs', 120_000),
+    ...wholeNumbers(options, NUMBERS),
     labelSelector: labelSelector && checkText('labelSelector', labelSelector),
     fieldSelector: fieldSelector && checkText('fieldSelector', fieldSelector),
     ...{ streamingList, consistentList },
     pageSize: pageSize === undefined ? undefined : wholeNumber('pageSize', pageSize),
-    maxObjects: whole('maxObjects', 1_000_000, 1),
-    maxTotalListBytes: whole('maxTotalListBytes', MAX_TOTAL_LIST_BYTES, 1),
-    minWatchTimeoutMs: whole('minWatchTimeoutMs', 300_000, 1_000),
-    idleTimeoutMs: whole('idleTimeoutMs', 0),
-    internalErrorRetryMs: whole('internalErrorRetryMs', 0),
-    resyncMs: whole('resyncMs', 0),
     shouldResync: callable('shouldResync', options.shouldResync) ?? (() => true),
     keyOf: callable('keyOf', options.keyOf) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string),
     onError: callable('onError', onError),

@@ -25,7 +25,7 @@ import { toSharedTimer } from '../../bridge/transport/stall.ts';
 import { stringifying } from '../../storage/json.ts';
 import { refused, tooManyRequests } from '../../storage/statuses.ts';
 import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
-import { callable, checkOptions, invalid, refusedBy, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, namesOf, refusedBy, type Wholes, wholeNumbers } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import { inPieces } from '../../watch/fair-queue.ts';
 import { answeredAdmission, answeredConversion, type ReviewDeps, type UserInfo } from './reviews.ts';
@@ -46,14 +46,12 @@ export interface WebhooksOptions extends AdmissionHooks<UserInfo> {
   readonly clock?: Clock | undefined;
 }
 
-const NAMES = [
-  ...(['mutate', 'validate', 'convert'] as const),
-  ...(['timeoutMs', 'maxBodyBytes', 'maxConcurrentRequests', 'onError', 'clock'] as const),
-] as const;
-
-const DEFAULT_TIMEOUT_MS = 10_000;
-const MAX_BODY_BYTES = 7 * 1_048_576;
-const MAX_CONCURRENT = 400;
+const LIMITS: Wholes<keyof Limits> = {
+  timeoutMs: [10_000, 1],
+  maxBodyBytes: [7 * 1_048_576, 1],
+  maxConcurrentRequests: [400, 1],
+};
+const HOOKS = ['mutate', 'validate', 'convert', 'onError'] as const;
 /** A list is converted as a whole: how many times as long as another review it may be. */
 const LIST = 16;
 /** How many objects of the largest size that an `ApiServer` accepts are in a review, and how deep. */
@@ -88,16 +86,11 @@ export class Webhooks {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and if there is nothing to serve. */
   constructor(options: WebhooksOptions) {
-    const { mutate, validate, convert, clock = systemClock } = checkOptions(options, NAMES);
-    for (const name of ['mutate', 'validate', 'convert', 'onError'] as const) callable(name, options[name]);
+    const { mutate, validate, convert, clock = systemClock } = checkOptions(options, [...HOOKS, ...namesOf(LIMITS), 'clock']);
+    for (const name of HOOKS) callable(name, options[name]);
     if (!mutate && !validate && !convert) throw invalid('options', options, 'at least one of mutate, validate and convert');
-    const limit = (name: keyof Limits, fallback: number): number => wholeNumber(name, options[name] ?? fallback, 1);
     this.#options = options;
-    this.#limits = {
-      timeoutMs: limit('timeoutMs', DEFAULT_TIMEOUT_MS),
-      maxBodyBytes: limit('maxBodyBytes', MAX_BODY_BYTES),
-      maxConcurrentRequests: limit('maxConcurrentRequests', MAX_CONCURRENT),
-    };
+    this.#limits = wholeNumbers(options, LIMITS);
     this.#clock = clock;
     this.#onError = reporter('webhooks', options);
     const deps: HostDeps = {

@@ -1,4 +1,5 @@
 import type { WireEvent } from '../../bridge/protocol.ts';
+import { tried } from '../../watch/errors.ts';
 import { epochOf, jsonOf, parseExactly, placeOf } from '../words.ts';
 import { type Level, levelOf } from './fields.ts';
 import type { Searched } from './query.ts';
@@ -61,11 +62,7 @@ export class EventRow implements Searched {
 /** With `--raw`, lines that are JSON arrive as text. */
 function parsed(text: string): unknown {
   if (!text.startsWith('{') || text.length > MAX_JSON_CHARS) return text;
-  try {
-    return parseExactly(text);
-  } catch {
-    return text;
-  }
+  return tried(() => parseExactly(text)) ?? text;
 }
 
 /** A place where events are missing. */

@@ -123,39 +123,18 @@ function contains({ text, type }: Searched, wanted: string): boolean {
 function compares(searched: Searched, { field, operator, value }: Term & { readonly kind: 'field' }): boolean {
   if (field === 'level') return ordered(rank(searched.level), operator, rank(toLevel(value)));
   const found = textOf(searched, field);
-  switch (operator) {
-    case '=':
-      return found === value;
-    case '!=':
-      return found !== value;
-    case '~':
-      return found?.toLowerCase().includes(value.toLowerCase()) === true;
-    case '!~':
-      return found?.toLowerCase().includes(value.toLowerCase()) !== true;
-    default:
-      if (found === undefined || found === '') return false;
-      return Number.isNaN(Number(value)) ? ordered(found, operator, value) : ordered(Number(found), operator, Number(value));
-  }
+  if (operator.endsWith('~')) return (found?.toLowerCase().includes(value.toLowerCase()) === true) === (operator === '~');
+  if (!isOrder(operator)) return (found === value) === (operator === '=');
+  if (found === undefined || found === '') return false;
+  return Number.isNaN(Number(value)) ? ordered(found, operator, value) : ordered(Number(found), operator, Number(value));
 }
 
 const rank = (level: Level | undefined): number => (level === undefined ? Number.NaN : rankOf(level));
 
 /** A missing level is NaN, with which no comparison holds. */
 function ordered<T extends number | string>(one: T, operator: QueryOperator, other: T): boolean {
-  switch (operator) {
-    case '=':
-      return one === other;
-    case '!=':
-      return one !== other;
-    case '>=':
-      return one >= other;
-    case '<=':
-      return one <= other;
-    case '>':
-      return one > other;
-    default:
-      return one < other;
-  }
+  if (!isOrder(operator)) return (one === other) === (operator === '=');
+  return (operator.endsWith('=') && one === other) || (operator.startsWith('<') ? one < other : one > other);
 }
 
 /** The text of a field, of the event or of its object. */

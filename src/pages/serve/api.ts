@@ -3,6 +3,7 @@
 
 import type { FetchLike } from '../../bridge/client.ts';
 import { byCodeUnit } from '../../selectors/syntax.ts';
+import { tried } from '../../watch/errors.ts';
 import { byId, say } from '../elements.ts';
 
 /** The server has refused a request. */
@@ -57,12 +58,8 @@ export class Access {
 
 /** The message of a Status. */
 function messageIn(text: string): string | undefined {
-  try {
-    const { message } = JSON.parse(text) as { message?: unknown };
-    return typeof message === 'string' ? message.slice(0, 500) : undefined;
-  } catch {
-    return undefined;
-  }
+  const { message } = (tried(() => JSON.parse(text)) ?? {}) as { message?: unknown };
+  return typeof message === 'string' ? message.slice(0, 500) : undefined;
 }
 
 /**

@@ -4,7 +4,7 @@ import { listAll } from '../../cache/pager.ts';
 import { isOlder } from '../../cache/reflector/events.ts';
 import { Reflector } from '../../cache/reflector/reflector.ts';
 import type { ReflectorFailure, ReflectorState } from '../../cache/reflector/reflector-options.ts';
-import { isWatchError, refusalCode, WatchError } from '../../watch/errors.ts';
+import { isWatchError, refusalCode, tried, WatchError } from '../../watch/errors.ts';
 import { type ColumnDefinition, TableSource } from '../table-source.ts';
 import { type Access, collectionPath, type PageResource } from './api.ts';
 import type { PageRow } from './sorting.ts';
@@ -118,13 +118,7 @@ class RowStore implements ReflectorStore<PageRow> {
 }
 
 /** The key of a row; undefined if a server has sent an object without a name. */
-function keyIn(row: PageRow): string | undefined {
-  try {
-    return keyOf(row);
-  } catch {
-    return undefined;
-  }
-}
+const keyIn = (row: PageRow): string | undefined => tried(() => keyOf(row));
 
 function isSame({ metadata: one }: PageRow, { metadata: other }: PageRow): boolean {
   return one.uid === other.uid && one.resourceVersion !== undefined && one.resourceVersion === other.resourceVersion;

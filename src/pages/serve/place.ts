@@ -1,5 +1,7 @@
 // Where the page is, in its URL, so that a page that is reloaded or sent to others shows the same. The hash names the kind; the
 // query has the rest, under the names that the server's own API uses.
+
+import { tried } from '../../watch/errors.ts';
 import { queryWith } from '../words.ts';
 import type { PageResource } from './api.ts';
 
@@ -37,13 +39,7 @@ export function goTo(change: Partial<PagePlace>, { step = false }: { readonly st
   else history.replaceState(null, '', url);
 }
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return '';
-  }
-}
+const decoded = (text: string): string => tried(() => decodeURIComponent(text)) ?? '';
 
 /** An object whose detail can be shown. */
 export interface DetailRef {

@@ -12,7 +12,7 @@
 
 import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { KubernetesObject } from '../../cache/object.ts';
-import { isWatchError, WatchError } from '../../watch/errors.ts';
+import { isWatchError, tried, WatchError } from '../../watch/errors.ts';
 import type { Change, ChangeBatch, Changes, ChangesOptions, RequestOptions } from '../backend.ts';
 import { identityOf } from '../journal/files.ts';
 import { behind, toBytes, toText } from '../keys.ts';
@@ -132,11 +132,7 @@ export function tryToWrite(file: string, bytes: number): void {
 
 /** Ends a transaction, if one is open. Only since 22.16 does Node say whether SQLite has already ended it. */
 export function rollback(database: Database): void {
-  try {
-    database.exec('ROLLBACK');
-  } catch {
-    // No transaction was open.
-  }
+  tried(() => database.exec('ROLLBACK')); // perhaps no transaction was open
 }
 
 /** Whether no other process has the file open: then it has left WAL mode now. */

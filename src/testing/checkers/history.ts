@@ -1,3 +1,4 @@
+import { tried } from '../../watch/errors.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 
 /**
@@ -155,13 +156,8 @@ export function violation(guarantee: GuaranteeName, what: Finding): Violation {
 
 /** Returns a short text for a value, for messages. */
 export function show(value: unknown): string {
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(value);
-  } catch {
-    // A cycle or a bigint: fall back to String.
-  }
-  return (text ?? String(value)).slice(0, 120);
+  // JSON has no cycles, and no bigints.
+  return (tried(() => JSON.stringify(value)) ?? String(value)).slice(0, 120);
 }
 
 /** What an overflow policy promises, as far as the checkers tell policies apart. */

@@ -2,7 +2,7 @@ import { toOverflow } from '../../../broadcast/broadcaster.ts';
 import { toTopicSet } from '../../../broadcast/topics.ts';
 import { isPromise, textFrom } from '../../../watch/abort.ts';
 import { type Clock, systemClock } from '../../../watch/clock.ts';
-import { callable, checkOptions, invalid, wholeNumber } from '../../../watch/errors.ts';
+import { callable, checkOptions, invalid, namesOf, wholeNumber, wholeNumbers } from '../../../watch/errors.ts';
 import { isStatus, type Status, toUnavailable, type WatchEvent } from '../../../watch/event.ts';
 import { DEFAULTS } from '../../protocol.ts';
 import type { Admitted, HubCore } from '../hub-core.ts';
@@ -242,26 +242,18 @@ export interface ConnectionOptions {
   clock?: Clock | undefined;
 }
 
-export const CONNECTION_OPTIONS: readonly (keyof ConnectionOptions)[] = [
-  'maxBufferedBytes',
-  'stallTimeoutMs',
-  'handshakeTimeoutMs',
-  'maxQueryBytes',
-  'clock',
-];
+const COUNTS = {
+  maxBufferedBytes: [DEFAULTS.maxBufferedBytes, 1],
+  stallTimeoutMs: [DEFAULTS.stallTimeoutMs],
+  handshakeTimeoutMs: [DEFAULTS.handshakeTimeoutMs, 1],
+  maxQueryBytes: [DEFAULTS.maxQueryBytes],
+} as const;
+export const CONNECTION_OPTIONS: readonly (keyof ConnectionOptions)[] = [...namesOf(COUNTS), 'clock'];
 
 /** The limits of a connection with all defaults filled in. */
 export type Limits = { readonly [K in keyof ConnectionOptions]-?: Exclude<ConnectionOptions[K], undefined> };
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for an invalid limit. */
 export function toLimits(options: ConnectionOptions): Limits {
-  const count = (name: 'maxBufferedBytes' | 'stallTimeoutMs' | 'handshakeTimeoutMs' | 'maxQueryBytes', min: number): number =>
-    wholeNumber(name, options[name] ?? DEFAULTS[name], min);
-  return {
-    maxBufferedBytes: count('maxBufferedBytes', 1),
-    stallTimeoutMs: count('stallTimeoutMs', 0),
-    handshakeTimeoutMs: count('handshakeTimeoutMs', 1),
-    maxQueryBytes: count('maxQueryBytes', 0),
-    clock: options.clock ?? systemClock,
-  };
+  return { ...wholeNumbers(options, COUNTS), clock: options.clock ?? systemClock };
 }

@@ -1,7 +1,7 @@
 import { isTooDeep } from '../../../decode/codec.ts';
 import { whenAborted } from '../../../watch/abort.ts';
 import { Backoff } from '../../../watch/backoff.ts';
-import { invalid, isWatchError } from '../../../watch/errors.ts';
+import { invalid, isWatchError, tried } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
 import { HubLog, type Lifetime } from '../hub-log.ts';
 import type { HubSettings } from '../hub-options.ts';
@@ -360,12 +360,7 @@ function checkedVersion(position: SourcePosition): string {
 /** Returns the event of a JSON text. Others may also write to a stream: undefined for anything but an event. */
 export function parse(json: string): WatchEvent | undefined {
   if (isTooDeep(json)) return undefined;
-  try {
-    const event = JSON.parse(json) as WatchEvent | null;
-    return typeof event?.type === 'string' && event.type !== '' && 'object' in event && json.trimStart().startsWith('{')
-      ? event
-      : undefined;
-  } catch {
-    return undefined;
-  }
+  const event = tried(() => JSON.parse(json) as WatchEvent | null);
+  const isEvent = typeof event?.type === 'string' && event.type !== '' && 'object' in event && json.trimStart().startsWith('{');
+  return isEvent ? event : undefined;
 }

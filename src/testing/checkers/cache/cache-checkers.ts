@@ -29,9 +29,9 @@ export function checkCacheHistory(history: CacheHistory): Violation[] {
 
 /** **Consistent**: a cache at version v holds exactly what the source held at v. A list also counts as a cache. */
 export function checkConsistent(history: CacheHistory): Violation | undefined {
-  return judged('Consistent', history, (step, source) => {
-    if (step.step === 'cache') return inconsistent(step.cache, step, source);
-    return step.step === 'listed' ? inconsistent(step.list, step, source) : undefined;
+  return judged('Consistent', history, {
+    cache: (step, source) => inconsistent(step.cache, step, source),
+    listed: (step, source) => inconsistent(step.list, step, source),
   });
 }
 
@@ -62,41 +62,41 @@ export function checkFresh(history: CacheHistory): Violation | undefined {
     if (source.compare(version, floor) >= 0) return undefined;
     return { watcher, event: version, expected: `one from version ${floor} on`, seen: 'an older one' };
   };
-  return judged('Fresh', history, (step, source) => {
-    if (step.step === 'list' || step.step === 'watch') {
-      const { resourceVersion: asked = '' } = step;
-      const name = step.step === 'list' ? step.list : step.watch;
-      if (step.step === 'list' && step.resourceVersionMatch === 'Exact') exact.set(name, asked);
-      // A watch of a cache may begin at any version.
-      else if (step.step === 'list' || step.cache === undefined) {
-        floors.set(name, asked === '' ? source.version : asked === '0' ? '' : asked);
-      }
-    } else if (step.step === 'listed') return older(step.list, step.version, source);
-    else if (step.step === 'bookmark' && step.end) return older(step.watch, step.version, source);
-    else if (step.step === 'cache') caches.set(step.cache, step.version);
-    else if (step.step === 'reached') {
-      const { cache: watcher, version: event } = step;
+  const asks = (name: string, asked: string, source: SourceHistory): undefined =>
+    void floors.set(name, asked === '' ? source.version : asked === '0' ? '' : asked);
+  return judged('Fresh', history, {
+    list: ({ list, resourceVersion = '', resourceVersionMatch }, source) => {
+      if (resourceVersionMatch === 'Exact') exact.set(list, resourceVersion);
+      else asks(list, resourceVersion, source);
+    },
+    // A watch of a cache may begin at any version.
+    watch: ({ watch, cache, resourceVersion = '' }, source) =>
+      cache === undefined ? asks(watch, resourceVersion, source) : undefined,
+    listed: (step, source) => older(step.list, step.version, source),
+    bookmark: (step, source) => (step.end ? older(step.watch, step.version, source) : undefined),
+    cache: ({ cache, version }) => void caches.set(cache, version),
+    reached: ({ cache: watcher, version: event }, source) => {
       const seen = caches.get(watcher) ?? '';
-      if (source.compare(seen, event) < 0) return { watcher, event, expected: 'it reached', seen: `version ${show(seen)}` };
-    }
-    return undefined;
+      if (source.compare(seen, event) >= 0) return undefined;
+      return { watcher, event, expected: 'it reached', seen: `version ${show(seen)}` };
+    },
   });
 }
 
 /** **Convergent**: when faults have stopped, every cache equals the source within one backoff and one relist. */
 export function checkConvergent(history: CacheHistory): Violation | undefined {
   const caches = new Map<string, CacheStepOf<'cache'>>();
-  return judged('Convergent', history, (step, source) => {
-    if (step.step === 'cache') caches.set(step.cache, step);
-    else if (step.step === 'stopped') caches.delete(step.cache);
-    else if (step.step === 'settled') {
+  return judged('Convergent', history, {
+    cache: (step) => void caches.set(step.cache, step),
+    stopped: ({ cache }) => void caches.delete(cache),
+    settled: (_, source) => {
       for (const [watcher, { version, state }] of caches) {
         if (version === '') return { watcher, expected: 'a list', seen: 'none' };
         const wrong = difference(source.at(source.version), state);
         if (wrong) return { watcher, ...wrong, seen: `${wrong.seen}, and version ${version}` };
       }
-    }
-    return undefined;
+      return undefined;
+    },
   });
 }
 
@@ -121,40 +121,33 @@ export function checkMonotonic(history: CacheHistory): Violation | undefined {
   const watches = new Map<string, Progress>();
   const lists = new Map<string, { readonly client: string; readonly floor: string }>();
   const answered = new Map<string, string>();
-  return judged('Monotonic', history, (step, source) => {
-    switch (step.step) {
-      case 'cache': {
-        const last = caches.get(step.cache) ?? '';
-        caches.set(step.cache, step.version);
-        return back(step.cache, { last, version: step.version, source });
-      }
-      case 'list': {
-        const { client = '', list, resourceVersionMatch } = step;
-        if (resourceVersionMatch !== 'Exact') lists.set(list, { client, floor: answered.get(client) ?? '' });
-        return undefined;
-      }
-      case 'listed': {
-        const asked = lists.get(step.list);
-        if (!asked) return undefined;
-        const newest = answered.get(asked.client) ?? '';
-        if (source.compare(step.version, newest) > 0) answered.set(asked.client, step.version);
-        return back(step.list, { last: asked.floor, version: step.version, source });
-      }
-      case 'watch': {
-        const { watch, resourceVersion = '', sendInitialEvents = false, cache } = step;
-        const unordered = sendInitialEvents || resourceVersion === '' || resourceVersion === '0';
-        const version = unordered ? '' : resourceVersion;
-        watches.set(watch, { folded: cache !== undefined, initial: unordered, version, keys: new Map() });
-        return undefined;
-      }
-      case 'event':
-      case 'bookmark': {
-        const progress = watches.get(step.watch);
-        return progress && advance(progress, step, source);
-      }
-      default:
-        return undefined;
-    }
+  const got = (step: Told, source: SourceHistory): Finding | undefined => {
+    const progress = watches.get(step.watch);
+    return progress && advance(progress, step, source);
+  };
+  return judged('Monotonic', history, {
+    cache: ({ cache, version }, source) => {
+      const last = caches.get(cache) ?? '';
+      caches.set(cache, version);
+      return back(cache, { last, version, source });
+    },
+    list: ({ client = '', list, resourceVersionMatch }) => {
+      if (resourceVersionMatch !== 'Exact') lists.set(list, { client, floor: answered.get(client) ?? '' });
+    },
+    listed: ({ list, version }, source) => {
+      const asked = lists.get(list);
+      if (!asked) return undefined;
+      const newest = answered.get(asked.client) ?? '';
+      if (source.compare(version, newest) > 0) answered.set(asked.client, version);
+      return back(list, { last: asked.floor, version, source });
+    },
+    watch: ({ watch, resourceVersion = '', sendInitialEvents = false, cache }) => {
+      const unordered = sendInitialEvents || resourceVersion === '' || resourceVersion === '0';
+      const version = unordered ? '' : resourceVersion;
+      watches.set(watch, { folded: cache !== undefined, initial: unordered, version, keys: new Map() });
+    },
+    event: got,
+    bookmark: got,
   });
 }
 
@@ -213,40 +206,31 @@ export function checkSynced(history: CacheHistory): Violation | undefined {
   const caches = new Map<string, Cache>();
   const handlers = new Map<string, Handler>();
   const cacheOf = (name: string): Cache => getOrMake(caches, name, () => ({ seen: { version: '', state: {} }, synced: false }));
-  return judged('Synced', history, (step, source) => {
-    switch (step.step) {
-      case 'cache':
-        cacheOf(step.cache).seen = step;
-        return undefined;
-      case 'synced': {
-        const cache = cacheOf(step.cache);
-        cache.synced = true;
-        for (const handler of handlers.values()) if (handler.cache === cache) handler.initial ??= cache.seen;
-        return incomplete(step.cache, cache, source);
-      }
-      case 'handler': {
-        const cache = cacheOf(step.cache);
-        const { selects = () => true } = step;
-        const initial = cache.synced ? cache.seen : undefined;
-        handlers.set(step.handler, { cache, selects, initial, running: undefined, told: new Set() });
-        return undefined;
-      }
-      case 'call': {
-        const handler = handlers.get(step.handler);
-        if (handler) handler.running = step.key;
-        return undefined;
-      }
-      case 'returned': {
-        const handler = handlers.get(step.handler);
-        if (handler?.running !== undefined) handler.told.add(handler.running);
-        if (handler) handler.running = undefined;
-        return undefined;
-      }
-      case 'handler-synced':
-        return untold(step.handler, handlers.get(step.handler), source);
-      default:
-        return undefined;
-    }
+  return judged('Synced', history, {
+    cache: (step) => {
+      cacheOf(step.cache).seen = step;
+    },
+    synced: (step, source) => {
+      const cache = cacheOf(step.cache);
+      cache.synced = true;
+      for (const handler of handlers.values()) if (handler.cache === cache) handler.initial ??= cache.seen;
+      return incomplete(step.cache, cache, source);
+    },
+    handler: ({ handler, cache: name, selects = () => true }) => {
+      const cache = cacheOf(name);
+      const initial = cache.synced ? cache.seen : undefined;
+      handlers.set(handler, { cache, selects, initial, running: undefined, told: new Set() });
+    },
+    call: ({ handler: name, key }) => {
+      const handler = handlers.get(name);
+      if (handler) handler.running = key;
+    },
+    returned: ({ handler: name }) => {
+      const handler = handlers.get(name);
+      if (handler?.running !== undefined) handler.told.add(handler.running);
+      if (handler) handler.running = undefined;
+    },
+    'handler-synced': ({ handler }, source) => untold(handler, handlers.get(handler), source),
   });
 }
 

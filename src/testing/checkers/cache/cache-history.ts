@@ -231,14 +231,19 @@ export function difference(
   return undefined;
 }
 
-type Judge = (step: CacheStep, source: SourceHistory) => Finding | undefined;
+/** What is wrong with each kind of step, if anything; other kinds do not matter. */
+type Judges = { readonly [S in CacheStep['step']]?: (step: CacheStepOf<S>, source: SourceHistory) => Finding | undefined };
 
 /** Goes through a history, and returns the first thing that is wrong. */
-export function judged(guarantee: Violation['guarantee'], { steps, compare }: CacheHistory, judge: Judge): Violation | undefined {
+export function judged(
+  guarantee: Violation['guarantee'],
+  { steps, compare }: CacheHistory,
+  judges: Judges,
+): Violation | undefined {
   const source = new SourceHistory(compare);
   for (const step of steps) {
     source.learn(step);
-    const wrong = judge(step, source);
+    const wrong = judges[step.step]?.(step as never, source);
     if (wrong) return violation(guarantee, wrong);
   }
   return undefined;

@@ -29,40 +29,25 @@ const KINDS = { ADDED: 'add', MODIFIED: 'update', DELETED: 'delete' } as const;
 export function checkFolded(history: CacheHistory): Violation | undefined {
   const folds = new Map<string, Fold>();
   const caches = new Map<string, CacheState>();
-  return judged('Folded', history, (step, source) => {
-    switch (step.step) {
-      case 'cache':
-        caches.set(step.cache, step.state);
-        return undefined;
-      case 'handler':
-        folds.set(step.handler, { cache: step.cache, selects: step.selects ?? all, state: new Map(), version: undefined });
-        return undefined;
-      case 'watch':
-        folds.set(step.watch, beginning(step, source));
-        return undefined;
-      case 'call':
-        return called(folds.get(step.handler), step);
-      case 'event':
-        return happened(folds.get(step.watch), step, source);
-      case 'bookmark':
-        return marked(folds.get(step.watch), step, source);
-      case 'end': {
-        const fold = folds.get(step.watch);
-        folds.delete(step.watch);
-        return fold && unlike(step.watch, fold, source);
-      }
-      case 'removed':
-      case 'stop':
-        folds.delete(step.step === 'removed' ? step.handler : step.watch);
-        return undefined;
-      case 'stopped':
-        for (const [name, { cache }] of folds) if (cache === step.cache) folds.delete(name);
-        return undefined;
-      case 'settled':
-        return unfolded(folds, caches);
-      default:
-        return undefined;
-    }
+  return judged('Folded', history, {
+    cache: (step) => void caches.set(step.cache, step.state),
+    handler: ({ handler, cache, selects = all }) =>
+      void folds.set(handler, { cache, selects, state: new Map(), version: undefined }),
+    watch: (step, source) => void folds.set(step.watch, beginning(step, source)),
+    call: (step) => called(folds.get(step.handler), step),
+    event: (step, source) => happened(folds.get(step.watch), step, source),
+    bookmark: (step, source) => marked(folds.get(step.watch), step, source),
+    end: ({ watch }, source) => {
+      const fold = folds.get(watch);
+      folds.delete(watch);
+      return fold && unlike(watch, fold, source);
+    },
+    removed: ({ handler }) => void folds.delete(handler),
+    stop: ({ watch }) => void folds.delete(watch),
+    stopped: (step) => {
+      for (const [name, { cache }] of folds) if (cache === step.cache) folds.delete(name);
+    },
+    settled: () => unfolded(folds, caches),
   });
 }
 

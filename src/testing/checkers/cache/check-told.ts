@@ -42,60 +42,50 @@ export function checkTold(history: CacheHistory): Violation | undefined {
     if (code !== 410 || client === undefined) return;
     gone.set(client, { watch: name, version, times: (gone.get(client)?.times ?? 0) + 1 });
   };
-  return judged('Told', history, (step, source) => {
-    switch (step.step) {
-      case 'list': {
-        const { client, list, resourceVersion = '' } = step;
-        if (client !== undefined) gone.delete(client);
-        if (resourceVersion !== '' && source.isForeign(resourceVersion)) lists.set(list, resourceVersion);
-        return undefined;
-      }
-      case 'listed': {
-        const version = lists.get(step.list);
-        return version === undefined
-          ? undefined
-          : { watcher: step.list, expected: `410, because ${of(version)}`, seen: 'a list' };
-      }
-      case 'watch':
-        watches.set(step.watch, opened(step, source));
-        return goesOn(step, gone);
-      case 'event':
-      case 'bookmark': {
-        const watch = watches.get(step.watch);
-        if (watch?.client !== undefined) gone.delete(watch.client);
-        if (watch) watch.version = step.version;
-        return unserved(step, watch);
-      }
-      case 'refused': {
-        hears(step.request, step.code);
-        const watch = watches.get(step.request);
-        if (watch) watch.ended = true;
-        const version = lists.get(step.request) ?? (watch?.isForeign ? watch.version : undefined);
-        if (version === undefined || step.code !== 504) return undefined;
-        return { watcher: step.request, expected: `410, because ${of(version)}`, seen: '504' };
-      }
-      case 'settled':
-        return silence(watches);
-      case 'stop':
-      case 'end': {
-        const watch = watches.get(step.watch);
-        if (!watch) return undefined;
-        if (step.step === 'stop') {
-          watch.stopped = true;
-          return undefined;
-        }
-        watch.ended = true;
-        // A client that has disconnected does not see the code.
-        if (!watch.stopped) hears(step.watch, step.code);
-        const silent = watch.cache !== undefined && step.code === undefined && !watch.stopped && !stopped.has(watch.cache);
-        return silent ? { watcher: step.watch, expected: 'an ERROR, because its cache goes on', seen: 'an end' } : undefined;
-      }
-      case 'stopped':
-        stopped.add(step.cache);
-        return undefined;
-      default:
-        return undefined;
-    }
+  const got = (step: CacheStepOf<'event' | 'bookmark'>): Finding | undefined => {
+    const watch = watches.get(step.watch);
+    if (watch?.client !== undefined) gone.delete(watch.client);
+    if (watch) watch.version = step.version;
+    return unserved(step, watch);
+  };
+  return judged('Told', history, {
+    list: ({ client, list, resourceVersion = '' }, source) => {
+      if (client !== undefined) gone.delete(client);
+      if (resourceVersion !== '' && source.isForeign(resourceVersion)) lists.set(list, resourceVersion);
+    },
+    listed: ({ list: watcher }) => {
+      const version = lists.get(watcher);
+      return version === undefined ? undefined : { watcher, expected: `410, because ${of(version)}`, seen: 'a list' };
+    },
+    watch: (step, source) => {
+      watches.set(step.watch, opened(step, source));
+      return goesOn(step, gone);
+    },
+    event: got,
+    bookmark: got,
+    refused: ({ request: watcher, code }) => {
+      hears(watcher, code);
+      const watch = watches.get(watcher);
+      if (watch) watch.ended = true;
+      const version = lists.get(watcher) ?? (watch?.isForeign ? watch.version : undefined);
+      if (version === undefined || code !== 504) return undefined;
+      return { watcher, expected: `410, because ${of(version)}`, seen: '504' };
+    },
+    settled: () => silence(watches),
+    stop: (step) => {
+      const watch = watches.get(step.watch);
+      if (watch) watch.stopped = true;
+    },
+    end: ({ watch: watcher, code }) => {
+      const watch = watches.get(watcher);
+      if (!watch) return undefined;
+      watch.ended = true;
+      // A client that has disconnected does not see the code.
+      if (!watch.stopped) hears(watcher, code);
+      const silent = watch.cache !== undefined && code === undefined && !watch.stopped && !stopped.has(watch.cache);
+      return silent ? { watcher, expected: 'an ERROR, because its cache goes on', seen: 'an end' } : undefined;
+    },
+    stopped: ({ cache }) => void stopped.add(cache),
   });
 }
 
