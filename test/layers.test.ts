@@ -88,7 +88,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'storage/journal/records.ts': ['node:zlib'],
   'storage/journal/load.ts': ['node:fs', 'node:fs/promises'],
   'storage/journal/files.ts': ['node:crypto', 'node:fs/promises', 'node:net', 'node:path'],
-  'storage/sqlite/sqlite-file.ts': ['node:fs'],
+  'storage/sqlite/sqlite-file.ts': ['node:fs', 'node:path'],
   'storage/etcd/options.ts': ['node:http2'],
   'storage/etcd/wire/call-stream.ts': ['node:http2'],
   'storage/etcd/wire/channel.ts': ['node:http2'],

@@ -1,6 +1,6 @@
 import { verdictOf } from '../watch/abort.ts';
-import { quietly } from '../watch/failures.ts';
 import { type Status, toExpired } from '../watch/event.ts';
+import { quietly } from '../watch/failures.ts';
 import { NONE, Reader } from '../watch/reader.ts';
 import { CursorState, noState } from './cursor-state.ts';
 import type { Gated } from './gate.ts';

@@ -150,21 +150,24 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(watch.dropped).toBe(3);
   });
 
-  test.each(['onStateChange', 'onGap'] as const)('an async %s that rejects ends the watch, and its reader gets the error', async (name) => {
-    const fault = new Error('callback');
-    const { watch, accept, clock, network } = open(kind, {
-      ...{ capacity: 1, overflow: 'drop-oldest' },
-      [name]: async () => {
-        throw fault;
-      },
-    });
-    await accept(...range(1, 4));
-    const read = async (): Promise<unknown> => (await watch.next()).value;
-    const seen = [await read().catch((error) => error), await read().catch((error) => error)];
-    expect(seen).toContain(fault);
-    expect(await watch.next()).toEqual({ done: true, value: undefined });
-    expect([watch.state, clock.pending, network.link.closed]).toEqual(['closed', 0, true]);
-  });
+  test.each(['onStateChange', 'onGap'] as const)(
+    'an async %s that rejects ends the watch, and its reader gets the error',
+    async (name) => {
+      const fault = new Error('callback');
+      const { watch, accept, clock, network } = open(kind, {
+        ...{ capacity: 1, overflow: 'drop-oldest' },
+        [name]: async () => {
+          throw fault;
+        },
+      });
+      await accept(...range(1, 4));
+      const read = async (): Promise<unknown> => (await watch.next()).value;
+      const seen = [await read().catch((error) => error), await read().catch((error) => error)];
+      expect(seen).toContain(fault);
+      expect(await watch.next()).toEqual({ done: true, value: undefined });
+      expect([watch.state, clock.pending, network.link.closed]).toEqual(['closed', 0, true]);
+    },
+  );
 });
 
 describe('ends', () => {

@@ -56,7 +56,9 @@ describe('an envelope', () => {
     const texts: unknown[] = ['no object', '', '[]', 'null', 5, {}, '{"type":"a"}', '{"object":1}', '{"type":"","object":1}'];
     texts.push('{"type":"a","object":1', '{"type":"a","object":1}}', '{"type":"a","object":1}\n{"type":"b","object":2}');
     for (const json of texts) {
-      expect(() => new Envelope(added(1), { sequence: 1, json: json as string })).toThrow('json: expected the JSON text of an event');
+      expect(() => new Envelope(added(1), { sequence: 1, json: json as string })).toThrow(
+        'json: expected the JSON text of an event',
+      );
     }
   });
 

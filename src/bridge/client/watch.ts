@@ -180,8 +180,8 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     // A client that was cut for being too slow reconnects. It gets what it missed if the server still has it.
     const back = details?.missed ?? details?.retryAfterSeconds;
     // Such as a snapshot that fails: nothing is lost, and the next attempt may succeed.
-    if (back === undefined && code >= 500 && this.#machine.refused()) return this.over({ code, why: event.object });
-    this.over({ code: back === undefined ? Math.min(code, 410) : LOST, why: event.object }, event);
+    if (back === undefined && code >= 500 && this.#machine.refused()) this.over({ code, why: event.object });
+    else this.over({ code: back === undefined ? Math.min(code, 410) : LOST, why: event.object }, event);
   }
 
   #accept(event: E, more: { chars: number; version: string | undefined }): void {

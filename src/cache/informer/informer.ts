@@ -297,18 +297,21 @@ export class Informer<T, Name extends string = string> {
   }
 
   /** An error that it throws ends the run; the reflector takes care of that. */
-  #sourceFailed(error: unknown, failure: ReflectorFailure): void {
+  #sourceFailed(error: unknown, failure: ReflectorFailure): unknown {
     for (const listener of this.#listeners) listener(error);
     if (this.#onError) return this.#onError(error, failure);
     if (this.#listeners.size === 0) this.#reports.failed(error, failure);
+    return undefined;
   }
 
   #report(error: unknown, failure: HandlerFailure<T> | ObjectFailure<T>): void {
-    const tell = (): void => {
-      if (failure.kind === 'object') for (const listener of this.#listeners) listener(error);
-      if (this.#onError) return this.#onError(error, failure);
+    const print = (): void => {
       if (failure.kind === 'handler') this.#failures.failed('a handler', error);
       else if (this.#listeners.size === 0) this.#failures.failed('an object', error, nameOf(failure.object));
+    };
+    const tell = (): unknown => {
+      if (failure.kind === 'object') for (const listener of this.#listeners) listener(error);
+      return this.#onError ? this.#onError(error, failure) : print();
     };
     quietly(tell, (thrown) => this.#fail(thrown));
   }

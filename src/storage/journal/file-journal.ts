@@ -28,11 +28,11 @@ import { soon } from '../../watch/turn.ts';
 import type { LogLimits } from '../collection/change-log.ts';
 import { MemoryStorage } from '../memory/memory-storage.ts';
 import { MEMORY_NAMES, type MemoryStorageOptions, settingsOf } from '../memory/writer.ts';
+import { identityOf } from '../same-file.ts';
 import {
   absolute,
   create,
   fileAt,
-  identityOf,
   lock,
   lockOpen,
   moved,
@@ -341,7 +341,10 @@ export interface OpenMemoryStorageOptions<T extends KubernetesObject = Kubernete
   readonly now?: (() => number) | undefined;
 }
 
-const NAMES = [...['file', 'minCompactBytes', 'onTornTail', 'onProgress', 'now'], ...MEMORY_NAMES] as (keyof OpenMemoryStorageOptions)[];
+const NAMES = [
+  ...['file', 'minCompactBytes', 'onTornTail', 'onProgress', 'now'],
+  ...MEMORY_NAMES,
+] as (keyof OpenMemoryStorageOptions)[];
 
 /**
  * Opens a {@link MemoryStorage} that keeps its writes in a file. A write is confirmed, and visible, once it is on the disk;

@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { basename, dirname, join, resolve } from 'node:path';
 import { joined } from '../../decode/framing.ts';
 import { invalid, WatchError } from '../../watch/errors.ts';
+import { identityOf } from '../same-file.ts';
 import { type JournalSnapshot, linesOf, titleLine, toFrame } from './records.ts';
 
 /** About how many bytes of a snapshot go into one frame. */
@@ -136,11 +137,6 @@ export async function fileAt(path: string): Promise<{ readonly identity: string;
     if (isMissing(error)) return undefined;
     throw error;
   }
-}
-
-/** What tells a file from all others of its directory. On Windows, versions of Node have differed in what they say of `dev`. */
-export function identityOf({ dev, ino }: { readonly dev: bigint; readonly ino: bigint }): string {
-  return process.platform === 'win32' ? `${ino}` : `${dev}/${ino}`;
 }
 
 function isMissing(error: unknown): boolean {

@@ -1,12 +1,11 @@
 /** The entry point `watchmux/sqlite`: a storage in a SQLite file. For Node 22.13 and newer, without dependencies. */
-import { resolve } from 'node:path';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
 import { BackedStorage, type BackedStorageOptions } from '../backed-storage.ts';
 import type { HistoryOptions } from '../storage.ts';
 import { SqliteBackend, type SqliteSettings } from './sqlite-backend.ts';
-import { sqliteOf } from './sqlite-file.ts';
+import { absolute, sqliteOf } from './sqlite-file.ts';
 
 /** Options of a {@link SqliteStorage}. */
 export interface SqliteStorageOptions<T extends KubernetesObject = KubernetesObject>
@@ -73,7 +72,7 @@ function settingsOf(given: Omit<SqliteStorageOptions, 'fields' | 'onError'>): Sq
   if (typeof file !== 'string' || file === '' || file === ':memory:') throw invalid('file', file, 'a path');
   if (synchronous !== 'FULL' && synchronous !== 'NORMAL') throw invalid('synchronous', synchronous, 'FULL or NORMAL');
   return {
-    file: resolve(file), // a program may change its directory, and SQLite takes "file:" for a URI
+    file: absolute(file),
     synchronous,
     pollMs: wholeNumber('pollMs', given.pollMs ?? 50, 1),
     busyTimeoutMs: wholeNumber('busyTimeoutMs', given.busyTimeoutMs ?? 5_000),

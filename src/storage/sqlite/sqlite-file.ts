@@ -11,12 +11,13 @@
  */
 
 import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isWatchError, tried, WatchError } from '../../watch/errors.ts';
 import type { Change, ChangeBatch, Changes, ChangesOptions, RequestOptions } from '../backend.ts';
-import { identityOf } from '../journal/files.ts';
 import { behind, toBytes, toText } from '../keys.ts';
 import { newLife } from '../life.ts';
+import { identityOf } from '../same-file.ts';
 import { internalError, unavailable } from '../statuses.ts';
 import { both, StoredEntry } from '../stored-entry.ts';
 
@@ -60,6 +61,9 @@ export function sqliteOf(): DatabaseClass {
     `SqliteStorage: expected a runtime with node:sqlite, such as Node 22.13 or newer, got ${process.version}`,
   );
 }
+
+/** A path that stays the same when the program changes its directory, and that SQLite does not take for a URI. */
+export const absolute = (file: string): string => resolve(file);
 
 interface OpenOptions {
   readonly file: string;
