@@ -108,8 +108,8 @@ export interface WatchOptions<E> {
   /** Stops the watch when it aborts. `watch` throws the signal's reason if it has already aborted. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Called right before the first event after a gap is delivered, with the number of lost events. If it throws, this watch ends
-   * with that error.
+   * Called right before the first event after a gap is delivered, with the number of lost events. If it throws, or is async and
+   * rejects, this watch ends with that error.
    */
   readonly onGap?: ((missed: number) => void) | undefined;
 }

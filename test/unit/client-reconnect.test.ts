@@ -193,18 +193,30 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('a failure before the first event is as good as a refusal: it tries again, and the reader sees nothing of it', async () => {
+  test('a snapshot that fails before its first object is as good as a refusal: it tries again, and the reader sees nothing of it', async () => {
     const { network, details, accept, watch, read, backOff } = open(kind);
-    for (const code of [500, 503]) {
+    const failed = error(500, { reason: 'ServerTimeout', details: { retryAfterSeconds: 1 } });
+    for (const count of [1, 2]) {
       await accept();
-      network.link.send(error(code));
+      network.link.send(failed);
       await settle();
-      expect([watch.state, details.at(-1)?.error?.code]).toEqual(['waiting', code]);
+      expect([count, watch.state, details.at(-1)?.error?.code]).toEqual([count, 'waiting', 500]);
       backOff();
     }
     await accept(event(1));
     expect(await read()).toEqual([1]);
     await watch.return();
+  });
+
+  test.each([
+    ['of a source', {}],
+    ['of a stream that has stood', { details: { retryAfterSeconds: 1 } }],
+  ])('but that %s is told: events may have been missed', async (_of, more) => {
+    const { network, accept, read, expectOver } = open(kind);
+    await accept();
+    network.link.send(error(500, more));
+    expect(await read()).toEqual([500]);
+    await expectOver();
   });
 
   test('gives up after maxAttempts, with the last failure as its ERROR', async () => {

@@ -151,7 +151,10 @@ describe('a snapshot', () => {
       await until(() => sink.ended !== undefined);
       expect(sink.ended).toBe('failed');
       const message = 'the snapshot of this watch failed';
-      expect(sink.events.at(-1)).toMatchObject({ type: 'ERROR', object: { code: 500, reason: 'InternalError', message } });
+      expect(sink.events.at(-1)).toMatchObject({
+        type: 'ERROR',
+        object: { code: 500, reason: 'ServerTimeout', message, details: { retryAfterSeconds: 1 } },
+      });
       expect(sink.text).not.toContain('secret');
       expect(hub.stats()).toMatchObject({ clients: [], total: { delivered: 0, dropped: 0 } });
     }

@@ -69,11 +69,11 @@ export interface ConnectOptions<E> {
    */
   readonly overflow?: ClientOverflow | undefined;
   /**
-   * Called right before the first event after a gap is delivered, with the number of lost events. If it throws, the watch ends
-   * with that error.
+   * Called right before the first event after a gap is delivered, with the number of lost events. If it throws, or is async and
+   * rejects, the watch ends with that error.
    */
   readonly onGap?: ((missed: number) => void) | undefined;
-  /** Called after every change of `state`. If it throws, the watch ends with that error. */
+  /** Called after every change of `state`. If it throws, or is async and rejects, the watch ends with that error. */
   readonly onStateChange?: ((state: ClientState, detail: StateDetail) => void) | undefined;
   /**
    * Headers of every request. A function is called before each attempt, together with `url`, so that it can refresh a token; if

@@ -106,10 +106,9 @@ export class ClientMachine {
     if (this.state === 'connecting') this.state = 'open';
   }
 
-  /** The server could not begin, and says so in the stream. If nothing has come on this connection, that is as good as its head. */
-  refused(): boolean {
+  /** The server could not begin. If nothing has come on this connection, that is as good as a refusal in its head. */
+  refused(): void {
     if (this.state === 'open' && !this.#begun) this.state = 'connecting';
-    return !this.#begun;
   }
 
   /** An event has arrived. Only a `next` event is for the consumer. */

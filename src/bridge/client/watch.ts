@@ -176,12 +176,12 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   }
 
   #refused(event: ErrorEvent & E): void {
-    const { code, details } = event.object;
+    const { code, details, reason } = event.object;
     // A client that was cut for being too slow reconnects. It gets what it missed if the server still has it.
     const back = details?.missed ?? details?.retryAfterSeconds;
-    // Such as a snapshot that fails: nothing is lost, and the next attempt may succeed.
-    if (back === undefined && code >= 500 && this.#machine.refused()) this.over({ code, why: event.object });
-    else this.over({ code: back === undefined ? Math.min(code, 410) : LOST, why: event.object }, event);
+    // A snapshot that fails before its first object: nothing is lost.
+    if (reason === 'ServerTimeout') this.#machine.refused();
+    this.over({ code: back === undefined ? Math.min(code, 410) : LOST, why: event.object }, event);
   }
 
   #accept(event: E, more: { chars: number; version: string | undefined }): void {

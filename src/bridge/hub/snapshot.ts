@@ -1,5 +1,5 @@
 import { whenAborted } from '../../watch/abort.ts';
-import { toStatus, type WatchEvent } from '../../watch/event.ts';
+import { type Status, toStatus, type WatchEvent } from '../../watch/event.ts';
 import { checkSize, Envelope } from '../events/envelope.ts';
 import { SLICE_BYTES } from '../events/forms.ts';
 import type { HubSettings, Objects, Snapshot } from './hub-options.ts';
@@ -32,6 +32,14 @@ const BATCH = 256;
  * client whose connection is full holds no slot; otherwise four slow readers would block all others. Nor may four sources that
  * produce nothing block them: each wait for a source is limited.
  */
+/** Upstream: `NewServerTimeout`, for what could not be done at this time. A client that has got nothing yet can just ask again. */
+const FAILED: Status = toStatus({
+  code: 500,
+  reason: 'ServerTimeout',
+  message: 'the snapshot of this watch failed',
+  details: { retryAfterSeconds: 1 },
+});
+
 export class Snapshots {
   private readonly slots: Semaphore;
   private readonly settings: SnapshotSettings;
@@ -53,8 +61,7 @@ export class Snapshots {
       if (await session.endSnapshot(request.version)) session.release();
     } catch (error) {
       this.releaseSlot(copy);
-      const status = toStatus({ code: 500, reason: 'InternalError', message: 'the snapshot of this watch failed' });
-      session.stop('failed', error, status);
+      session.stop('failed', error, FAILED);
     } finally {
       this.releaseSlot(copy);
     }

@@ -144,11 +144,11 @@ export interface ReflectorOptions<T> extends RetryOptions, Pick<ListOptions, 'la
   /** The key of an object; default `keyOf`. Used only for `streamingList`; needed if objects have no name. */
   readonly keyOf?: ((object: T) => string) | undefined;
   /**
-   * Called with every failure. If it throws, `run` ends, and rejects with that error. Default: `console.error`, once per kind, and
+   * Called with every failure. If it throws, or is async and rejects, `run` ends, and rejects with that error. Default: `console.error`, once per kind, and
    * when the source works again.
    */
   readonly onError?: ((error: unknown, failure: ReflectorFailure) => void) | undefined;
-  /** Called when `phase`, `connected` or `failures` has changed. If it throws, `run` ends, and rejects with that error. */
+  /** Called when `phase`, `connected` or `failures` has changed. What it throws, or rejects with, ends `run` as well. */
   readonly onStateChange?: ((state: ReflectorState) => void) | undefined;
 }
 
