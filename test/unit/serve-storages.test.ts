@@ -10,6 +10,7 @@ import type { ServeCommand } from '../../src/cli/serve/serve-args.ts';
 import { closeStorage, openStorage } from '../../src/cli/serve/storages.ts';
 import { WatchError } from '../../src/index.ts';
 import { writeSnapshot } from '../../src/storage/journal/files.ts';
+import { tooManyRequests, unavailable } from '../../src/storage/statuses.ts';
 import { component, isMissing } from '../components.ts';
 
 afterEach(() => vi.restoreAllMocks());
@@ -70,7 +71,7 @@ test('a file that cannot be rewritten is a warning; one that was moved away ends
   }
   renameSync(file, `${file}-old`);
   await expect(storage.create('b', { metadata: {} })).rejects.toThrow('was moved');
-  await closeStorage(storage, lines.log);
+  await closeStorage(storage, { log: lines.log, isLocal: true });
   rmSync(folder, { recursive: true });
   const error = expect.stringMatching(/data cannot be rewritten, and keeps growing: .* Its directory must be writable/);
   expect(lines.all).toEqual([
@@ -95,16 +96,21 @@ describe('the end of a storage', () => {
   const broken = async (): Promise<never> => Promise.reject(new WatchError('CLOSED', 'the journal has failed'));
   const away = async (): Promise<never> => Promise.reject(new Error('no space at a distance'));
 
+  const full = async (): Promise<never> => Promise.reject(unavailable('database or disk is full'));
+  const busy = async (): Promise<never> => Promise.reject(tooManyRequests('other processes have had the file locked', 1));
+
   test.each([
-    ['without a health of its own', {}, 0],
-    ['that is well', { checkHealth: async () => {} }, 0],
-    ['that may come back', { checkHealth: away }, 0],
-    ['that does not answer', { checkHealth: () => new Promise<void>(() => {}) }, 0],
-    ['whose disk has failed', { checkHealth: broken }, 1],
-    ['that cannot be closed', { close: away }, 1],
-  ])('%s: the exit code', async (_name, more, code) => {
+    ['without a health of its own', {}, true, 0],
+    ['that is well', { checkHealth: async () => {} }, true, 0],
+    ['elsewhere that may come back', { checkHealth: away }, false, 0],
+    ['that does not answer', { checkHealth: () => new Promise<void>(() => {}) }, true, 0],
+    ['that others have locked', { checkHealth: busy }, true, 0],
+    ['whose disk has failed', { checkHealth: broken }, true, 1],
+    ['whose disk is full', { checkHealth: full }, true, 1],
+    ['that cannot be closed', { close: away }, false, 1],
+  ])('%s: the exit code', async (_name, more, isLocal, code) => {
     const lines = new Lines();
-    expect(await closeStorage(storage(more), lines.log)).toBe(code);
+    expect(await closeStorage(storage(more), { log: lines.log, isLocal })).toBe(code);
     expect(lines.all.map(([event]) => event)).toEqual('close' in more ? ['storage-failed'] : []);
   });
 });

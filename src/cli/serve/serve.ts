@@ -54,7 +54,7 @@ export async function serve(command: ServeCommand, output: Output): Promise<numb
     try {
       code = await serveFrom(storage, { command, output, tls, tokens, log, crds });
     } finally {
-      code = Math.max(code ?? 0, await closeStorage(storage, log));
+      code = Math.max(code ?? 0, await closeStorage(storage, { log, isLocal: command.etcd.length === 0 }));
     }
   } finally {
     reloads.end();

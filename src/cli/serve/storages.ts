@@ -5,7 +5,7 @@ import type { LoadProgress } from '../../storage/journal/load.ts';
 import { MemoryStorage } from '../../storage/memory/memory-storage.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { systemClock, within } from '../../watch/clock.ts';
-import { isWatchError, whyOf } from '../../watch/errors.ts';
+import { isWatchError, refusalCode, whyOf } from '../../watch/errors.ts';
 import { quote, UsageError } from '../usage.ts';
 import type { ServeLog } from './log.ts';
 import type { EtcdUser } from './reload.ts';
@@ -68,7 +68,7 @@ const KNOWN_MS = 500;
 /** Closes a storage. Returns the exit code: 1 if its disk has failed, now or before. */
 export async function closeStorage(
   storage: Pick<Storage, 'checkHealth' | 'close'>,
-  log: Pick<ServeLog, 'error'>,
+  { log, isLocal }: { readonly log: Pick<ServeLog, 'error'>; readonly isLocal: boolean },
 ): Promise<number> {
   let failure: unknown;
   // Only a disk that has failed is a failure of this process, and that is known at once. A remote storage may be unavailable at
@@ -79,7 +79,8 @@ export async function closeStorage(
     what: () => 'the storage',
   });
   await health.catch((error: unknown) => {
-    if (isWatchError(error, 'CLOSED')) failure = error;
+    const isBusy = isWatchError(error, 'TIMEOUT') || refusalCode(error) === 429;
+    if (isLocal && !isBusy) failure = error;
   });
   try {
     await storage.close();
