@@ -160,6 +160,11 @@ describe('watchmux get URL', () => {
     const other = run('get', page);
     expect(await other.exit).toBe(1);
     expect(other.err()).toBe(`watchmux get: ${page}/ is not a collection: expected JSON, got text/html\n`);
+    const pod = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' } });
+    const one = await serve((_request, response) => void response.setHeader('content-type', 'application/json').end(pod));
+    const json = run('get', one, '-o', 'json');
+    expect(await json.exit).toBe(1);
+    expect(json.err()).toContain('got kind Pod; for one object, give the URL of its collection, and its name\n');
     const silent = run('get', await serve(() => {}), '--timeout', '0.2');
     expect(await silent.exit).toBe(1);
     expect(silent.err()).toContain('the server was silent for 200 ms');

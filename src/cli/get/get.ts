@@ -111,7 +111,11 @@ async function* pages<T>(source: ListWatcher<T>, command: GetCommand, signal: Ab
 function explain(error: unknown, where: string): string {
   const message = (isWatchError(error) ? error.message : messageOf(error)).replace(PLACE, '');
   if (isWatchError(error, 'REFUSED')) return `${where} answered ${pointed(message)}${hint(error.status?.code, where)}`;
-  if (isWatchError(error, 'INVALID_FRAME')) return `${where} is not a collection: ${excerpt(message, 200)}`;
+  if (isWatchError(error, 'INVALID_FRAME')) {
+    const isObject = message.includes('got kind ') && !message.endsWith('undefined');
+    const advice = isObject ? '; for one object, give the URL of its collection, and its name' : '';
+    return `${where} is not a collection: ${excerpt(message, 200)}${advice}`;
+  }
   if (isWatchError(error)) return `${where}: ${excerpt(message, 200)}`;
   return `cannot read ${where}: ${excerpt(hinted(message), 200)}`;
 }
