@@ -3,7 +3,7 @@
  * definition.
  *
  *     not asked for ---> waiting ---> there ---- deleted: lists are 404, and the server says that it has no such kind ----.
- *                         ^   asks again, at most every five seconds                                                      |
+ *                         ^   asks again, later every five to ten seconds                                                 |
  *                         '------------- empty lists: its followers delete what they hold --------------------------------'
  *
  * Invariants
@@ -53,7 +53,7 @@ interface Found<T extends object> {
   readonly asked?: boolean;
 }
 
-/** How long until the server is asked again, at first and at most. */
+/** How long until the server is asked again, at first and in the end; as much may be added at random. */
 const [MIN_MS, MAX_MS] = [500, 5_000];
 /** How long a kind must be gone before its objects count as gone, because one of several servers may not know it yet. */
 const CONFIRM_MS = 3_000;

@@ -115,7 +115,7 @@ describe('a kind that is deleted while an operator runs', () => {
     breaks(false);
     runs.splice(0);
     await define(childrenCrd);
-    await test.advance(5_000); // the server is asked every five seconds
+    await test.advance(10_000); // the server is asked every five to ten seconds
     expect(runs.slice(0, 2).map((run) => run.slice(0, -2)).sort()).toEqual(['default/p', 'default/q']); // biome-ignore format: one line
     expect((await test.resource(CHILDREN).list()).items.map(({ metadata }) => metadata?.name)).toEqual(['p', 'q']);
     expect((await ready())[0]).toBe(200);
