@@ -19,6 +19,7 @@ import type { Admitted } from './hub/hub-core.ts';
 import type { Start } from './hub/hub-log.ts';
 import { EVENT_STREAM } from './protocol.ts';
 import {
+  alreadyBegun,
   claimConnection,
   guardEnded,
   isPipelined,
@@ -96,6 +97,10 @@ class HttpHandler<I> extends HttpServing<IncomingMessage, I> {
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
+    if (response.headersSent) {
+      this.core.tally.failed(alreadyBegun(response), 'admission');
+      return;
+    }
     const caller = this.callerOf(request, response);
     if (isPipelined(response)) {
       this.refusePipelined(caller.address);

@@ -104,6 +104,35 @@ describe('a client that reads its answer late, while it sends a body that is not
   });
 });
 
+describe('a response that somebody else has begun', () => {
+  const errors: unknown[] = [];
+  const onError = (error: unknown): void => void errors.push(error);
+  const handlers: Record<string, [RequestListener, string]> = {
+    'API server': [rig({ cache: false, onError }).server.handler, ORDERS_PATH],
+    hub: [createHttpHandler(new Hub({ onError })) as RequestListener, '/watch'],
+  };
+  const told = {
+    code: 'INVALID_ARGUMENT',
+    message: 'response: expected one whose head has not been sent',
+  };
+
+  test.each(Object.entries(handlers))('%s: is reported, and ended if nobody has', async (_, [handler, path]) => {
+    const server = createServer((request, response) => {
+      response.writeHead(200).flushHeaders();
+      if (request.url?.includes('whole')) response.end('all of it');
+      handler(request, response);
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void server.close());
+    const ask = async (query: string): Promise<string> =>
+      (await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}${path}?${query}`)).text();
+    errors.splice(0);
+    expect(await ask('whole')).toBe('all of it');
+    await expect(ask('begun')).rejects.toThrow();
+    expect(errors).toMatchObject([told, told]);
+  });
+});
+
 test.each([
   [405, `PUT ${ORDERS_PATH}`, 'application/json'],
   [415, `POST ${ORDERS_PATH}`, 'text/plain'],

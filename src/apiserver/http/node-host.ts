@@ -1,6 +1,7 @@
 /** The server on node:http, and on hosts that are compatible with it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
+  alreadyBegun,
   claimConnection,
   type WholeHttpAnswer as Ended,
   guardEnded,
@@ -211,6 +212,7 @@ export async function serveNode(deps: HostDeps, request: IncomingMessage, respon
   const { socket } = request;
   // Node continues to parse what it has read, even if the connection is closed.
   if (socket.destroyed && isPipelined(response)) return;
+  if (response.headersSent) throw alreadyBegun(response);
   const watches = mayWatch(request.url ?? '');
   // A request after a watch on the same connection would wait forever.
   if (isPipelined(response) && (watches || isOneTooMany(socket, response))) {

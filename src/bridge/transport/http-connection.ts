@@ -1,5 +1,6 @@
 /** Answers given through node:http, and whether their clients take them. */
 
+import { WatchError } from '../../watch/errors.ts';
 import { nextTurn } from '../../watch/turn.ts';
 import { IN_BUN, type Outbound, type SharedTimer, StallGuard, type TimerMember } from './stall.ts';
 
@@ -31,6 +32,12 @@ interface GuardedSocket extends Outbound, Answering {
   readonly destroyed: boolean;
   destroy(): unknown;
   once(event: 'close', listener: () => void): unknown;
+}
+
+/** For a response that somebody else, such as middleware, has begun: the error. Ends it if nobody has, or its client would wait forever. */
+export function alreadyBegun(response: { readonly writableEnded: boolean; destroy(): unknown }): WatchError {
+  if (!response.writableEnded) response.destroy();
+  return new WatchError('INVALID_ARGUMENT', 'response: expected one whose head has not been sent');
 }
 
 const guards: WeakMap<object, AnswerGuard> = new WeakMap();
