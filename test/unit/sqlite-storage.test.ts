@@ -4,9 +4,11 @@ import {
   copyFileSync,
   existsSync,
   linkSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   renameSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -284,10 +286,13 @@ describe.skipIf(missing)('a file that cannot be used any more', () => {
     await expect(storage.create('b', thing(2))).rejects.toMatchObject({ status: { code: 503 } });
     failing.mockRestore();
     // SQLite has room in its log, but the disk has none.
-    symlinkSync(join(directory, 'nowhere', 'x'), `${file}-probe`);
+    const probe = `${file}-probe-${process.pid}`;
+    mkdirSync(probe);
     await expect(storage.checkHealth?.()).rejects.toMatchObject({ status: { code: 503 } });
+    rmdirSync(probe);
+    symlinkSync(`${file}-other`, probe); // which somebody else may have made
     expect(await storage.checkHealth?.()).toBeUndefined();
-    expect(existsSync(`${file}-probe`)).toBe(false);
+    expect([existsSync(probe), existsSync(`${file}-other`)]).toEqual([false, false]);
     expect(await storage.get('a')).toMatchObject({ n: 1 });
   });
 

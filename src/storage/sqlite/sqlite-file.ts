@@ -124,13 +124,15 @@ function fileNamed(path: string): string | undefined {
  * Throws if there is no room for so many bytes beside the file: SQLite itself may have room left in its log, but for a smaller write.
  */
 export function tryToWrite(file: string, bytes: number): void {
-  const probe = `${file}-probe`;
+  const probe = `${file}-probe-${process.pid}`;
+  const remove = (): void => rmSync(probe, { force: true });
   try {
-    writeFileSync(probe, new Uint8Array(bytes), { mode: 0o600, flush: true });
+    remove();
+    writeFileSync(probe, new Uint8Array(bytes), { flag: 'wx', mode: 0o600, flush: true }); // follows no link
   } catch (error) {
     throw unavailable(`try to write: ${(error as Error).message}`);
   } finally {
-    rmSync(probe, { force: true });
+    tried(remove);
   }
 }
 
