@@ -1,5 +1,7 @@
 // A MemoryStorage in a file: what was answered is there after any death of the process, and damage is told.
+
 import { execFileSync, spawn } from 'node:child_process';
+import type { EventEmitter } from 'node:events';
 import { once } from 'node:events';
 import {
   chmod,
@@ -785,6 +787,24 @@ describe('a MemoryStorage in a file', () => {
     const { ino } = await stat(file);
     for (let n = 0; (await stat(file)).ino === ino; n++) await set(storage, 'b', n);
     expect((await storage.get('b'))?.n).toBeGreaterThan(0);
+  });
+
+  test('gives up the lock of a file before the file, whose number another may have then', async () => {
+    const storage = await start({ minCompactBytes: 500 });
+    const prototype = await handles();
+    const { datasync } = prototype;
+    const order: string[] = [];
+    vi.spyOn(prototype, 'datasync').mockImplementationOnce(async function synced(this: FileHandle) {
+      (this as FileHandle & EventEmitter).once('close', () => order.push('closed'));
+      await datasync.call(this);
+    });
+    const { close } = Server.prototype;
+    vi.spyOn(Server.prototype, 'close').mockImplementation(function unlocked(this: Server, ...args) {
+      order.push('unlocked');
+      return close.apply(this, args);
+    });
+    for (let n = 0; !order.includes('closed'); n++) await set(storage, 'a', n);
+    expect(order).toEqual(['unlocked', 'closed']);
   });
 
   test('leaves no new file behind if it cannot take the place of the old one, or cannot be made', async () => {

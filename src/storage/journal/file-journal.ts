@@ -142,8 +142,8 @@ export class FileJournal implements StorageJournal {
       }
       return new FileJournal({ ...options, file }, { path, handle, unlock, unlockOpen }, loaded);
     } catch (error) {
-      await handle?.close().catch(() => {});
       await unlockOpen?.();
+      await handle?.close().catch(() => {});
       await unlock();
       throw error;
     }
@@ -187,13 +187,10 @@ export class FileJournal implements StorageJournal {
       await this.#running;
     }
     await this.#next?.drop();
-    try {
-      await this.#handle.close();
-    } finally {
-      // A failing disk may fail here, too. The file can be opened again once it is repaired.
-      await this.#unlockOpen();
-      await this.#unlock();
-    }
+    // A failing disk may fail here, too. The file can be opened again once it is repaired.
+    await this.#unlockOpen()
+      .finally(() => this.#handle.close())
+      .finally(this.#unlock);
   }
 
   /** Writes group after group until there is none. Never rejects. */
@@ -314,7 +311,7 @@ export class FileJournal implements StorageJournal {
     this.#began = next.began;
     const unlockOld = this.#unlockOpen;
     this.#unlockOpen = next.unlock;
-    await old.close().finally(unlockOld);
+    await unlockOld().finally(() => old.close());
     await syncDirectory(this.#options.file);
   }
 }

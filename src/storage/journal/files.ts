@@ -161,7 +161,7 @@ interface Origin {
 /** A file that will replace a journal's: a snapshot, and the later records, copied from the old one. */
 export class NextFile {
   readonly handle: FileHandle;
-  /** To be called when it is closed. */
+  /** To be called before it is closed: then its number in the file system may be another file's at once. */
   readonly unlock: Unlock;
   /** Its size, and the size that it began with. */
   size: number = 0;
@@ -194,8 +194,8 @@ export class NextFile {
       await handle.datasync();
       return next;
     } catch (error) {
-      await abandon(handle, file);
       await unlock?.();
+      await abandon(handle, file);
       throw error;
     }
   }
@@ -218,8 +218,8 @@ export class NextFile {
   }
 
   async drop(): Promise<void> {
-    await abandon(this.handle, this.#origin.file);
     await this.unlock();
+    await abandon(this.handle, this.#origin.file);
   }
 
   async #copy(): Promise<void> {
