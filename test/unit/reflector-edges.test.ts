@@ -135,10 +135,10 @@ describe('a watch of what is no event', () => {
     [{ object: {} }, 'Object {object}'],
   ])('%j: says so, and is read on', async (given, shown) => {
     const lists = { list: async () => list('1', 'a') };
-    const watch = async (): Promise<never> =>
-      fromAsyncIterable({
-        next: vi.fn(() => new Promise(() => {})).mockResolvedValueOnce({ done: false, value: given }),
-      }) as never;
+    const watch = async (): Promise<never> => {
+      const next = vi.fn<() => Promise<IteratorResult<unknown>>>(() => new Promise(() => {}));
+      return fromAsyncIterable({ next: next.mockResolvedValueOnce({ done: false, value: given }) }) as never;
+    };
     const told: unknown[] = [];
     const onError = (error: unknown, { kind }: { kind: string }): void => void told.push(kind, (error as Error).message);
     const reflector = new Reflector({ ...lists, watch }, new NotingStore(), {
