@@ -172,9 +172,8 @@ export function toUrl(url: string | URL, accepted: string = 'http(s) or ws(s)'):
   // A worker has no document.
   const { document, location } = globalThis as Partial<Page>;
   const target = tried(() => new URL(url, document?.baseURI ?? location?.href));
-  if (target && /^(ws|http)s?:$/.test(target.protocol) && accepted.includes(target.protocol.slice(0, 2))) return target;
-  const text = url instanceof URL ? url.href : url;
-  throw invalid('url', typeof text === 'string' ? text.replace(/\/\/.*@/, '//...@') : text, `an ${accepted} URL`);
+  if (target && /^(ws|http)s?:$/.test(target.protocol) && accepted.includes(target.protocol.charAt(0))) return target;
+  throw invalid('url', url && `${url}`.replace(/\/\/.*@/, '//...@'), `an ${accepted} URL`);
 }
 
 /** Throws INVALID_ARGUMENT for credentials in a URL, of which the host's own fetch takes none. */
