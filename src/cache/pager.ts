@@ -1,4 +1,4 @@
-import { checkOptions, isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
+import { checkOptions, invalid, isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { List, ListOptions, ListWatcher } from './list-watcher.ts';
 
 /** Options of {@link listAll}: those of a list, of which a pager sets two itself. */
@@ -32,7 +32,7 @@ export const MAX_TOTAL_LIST_BYTES = 1_073_741_824;
  *
  * @throws {WatchError} (rejects) what `list` rejects with; OVERLOADED with `limit` after `maxPages`, `maxObjects` or
  * `maxTotalListBytes`; INVALID_FRAME if the server repeats a `continue`, or sends a page although the whole list was asked for;
- * INVALID_ARGUMENT for an invalid option.
+ * INVALID_ARGUMENT for an invalid option, and for a list without `items`.
  */
 export async function listAll<T>(source: ListWatcher<T>, options: ListAllOptions = {}): Promise<WholeList<T>> {
   const {
@@ -156,6 +156,8 @@ export async function preparedList<T>(
 ): Promise<List<T>> {
   if (prepare && METHODS.has(source.list)) return (source as PreparingSource<T>).list(options, prepare);
   const list = await source.list(options);
+  if (!Array.isArray((list as Partial<List<T>> | undefined | null)?.items))
+    throw invalid('list', list, '{ items, resourceVersion }');
   options.signal?.throwIfAborted(); // for a source that ignores signals: neither this page nor another is wanted
   return prepareItems(list, prepare);
 }

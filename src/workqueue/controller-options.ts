@@ -10,12 +10,12 @@ export interface ControllerInformer<T> {
   readonly store: { keyOf(object: T): string };
   /**
    * Calls the handler with the current state, as additions, and then with each change. `synced` resolves when those additions
-   * have been handled.
+   * have been handled. `ended` resolves with the reason when the informer has ended. Absent: the controller does not learn of that.
    */
   addHandler(
     handler: ControllerHandler<T>,
     options?: { readonly filter?: ((object: T) => boolean) | undefined; readonly resyncMs?: number | undefined },
-  ): { readonly synced: Promise<unknown>; remove(): unknown };
+  ): { readonly synced: Promise<unknown>; readonly ended?: Promise<unknown> | undefined; remove(): unknown };
   /** Resolves when the store has reached a version. Rejects when the signal aborts, or when that takes longer than `timeoutMs`. */
   atLeast(
     resourceVersion: string,

@@ -83,8 +83,8 @@ export class Controller<T = unknown> {
    * queue is shut down, and the informers that it has started have stopped. Informers that were already running continue. It also
    * ends when its queue is shut down, or when an informer that it runs ends. A controller runs only once.
    *
-   * @throws What `onError`, or an informer that it runs, throws. {WatchError} INVALID_ARGUMENT if it ran before; TIMEOUT, see
-   *   `timeoutMs`.
+   * @throws What `onError`, or an informer that it runs, throws; what has ended another informer, CLOSED if it was stopped.
+   *   {WatchError} INVALID_ARGUMENT if it ran before; TIMEOUT, see `timeoutMs`.
    */
   async run(signal?: AbortSignal, options: ControllerRunOptions = {}): Promise<void> {
     const { timeoutMs = 0 } = checkOptions(options, ['timeoutMs']);
@@ -110,19 +110,21 @@ export class Controller<T = unknown> {
     const { signal } = this.#stopped;
     const aborted = new Promise<void>((resolve) => whenAborted(signal, () => resolve()));
     const synced = this.#sources.map((source) => {
-      const { filter, resyncMs } = source;
+      const { informer, filter, resyncMs } = source;
       const handler = enqueuer(source, {
         add: (key) => this.queue.add(key),
         failed: (error, object) => this.#tell(error, { during: 'event', object, dropped: false }),
       });
-      const registration = source.informer.addHandler(handler, { filter, resyncMs });
+      const registration = informer.addHandler(handler, { filter, resyncMs });
       ends.push(() => registration.remove());
+      // It would hear of nothing any more. Whoever stops both may do so in any order within a turn.
+      if (!isOwn(informer)) void registration.ended?.then((why) => signal.aborted || this.#fail(why));
       return registration.synced;
     });
     const informers = [...new Set(this.#sources.map((source) => source.informer))];
     for (const informer of informers) {
       if (this.#onError) ends.push(this.#hear(informer));
-      if (!informer.run || informer.started !== false) continue;
+      if (!isOwn(informer)) continue;
       const ran = informer.run(signal, { timeoutMs }).then(
         () => this.#stopped.abort(),
         (error) => this.#fail(error),
@@ -191,6 +193,13 @@ export class Controller<T = unknown> {
     this.#broken ??= { error };
     this.#stopped.abort(error);
   }
+}
+
+/** Whether the controller has to run it. */
+function isOwn<T>(
+  informer: ControllerInformer<T>,
+): informer is ControllerInformer<T> & Required<Pick<ControllerInformer<T>, 'run'>> {
+  return !!informer.run && informer.started === false;
 }
 
 const OPTIONS = [

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { Informer, InformerFactory, type KubernetesObject } from '../../src/cache/index.ts';
 import { FakeClock, FakeListWatcher } from '../../src/testing/index.ts';
+import type { Status } from '../../src/watch/event.ts';
 import { Controller, type ControllerOptions, exponential, WorkQueue } from '../../src/workqueue/index.ts';
 import { type Pod, pod, settle } from './informer-support.ts';
 import { fate } from './support.ts';
@@ -142,6 +143,46 @@ describe('a controller over an informer', () => {
     });
     const run = await rig([], { informers: [informer] }).start();
     expect([run.state, run.error]).toEqual(['rejected', new Error('unreachable')]);
+  });
+
+  describe('that somebody else runs', () => {
+    const shared = async () => {
+      const source = new FakeListWatcher<Pod>({ objects: [pod('a', 1)] });
+      const clock = new FakeClock();
+      const onError = (): never => {
+        throw new Error('from onError');
+      };
+      const informer = new Informer<Pod>(source, { clock, onError });
+      const running = fate(informer.run());
+      await informer.synced;
+      const rest = rig([], { informers: [informer] });
+      const run = await rest.start();
+      return { ...rest, source, informer, running, run };
+    };
+
+    it('ends with what has ended it', async () => {
+      const { source, running, run, told } = await shared();
+      expect(run.state).toBe('pending');
+      source.sendError(FakeListWatcher.refusal(500, 'InternalError').status as Status);
+      await settle();
+      expect([running.error, run.error, told.length]).toEqual([new Error('from onError'), new Error('from onError'), 1]);
+    });
+
+    it('ends with CLOSED when it is stopped', async () => {
+      const { informer, run, told } = await shared();
+      await informer.stop();
+      await settle();
+      expect([run.error, told]).toEqual([expect.objectContaining({ code: 'CLOSED', message: 'the informer has stopped' }), []]);
+    });
+
+    it.each(['controller', 'informer'])('says nothing when both are stopped, the %s first', async (first) => {
+      const { informer, stopper, run, told } = await shared();
+      if (first === 'controller') stopper.abort();
+      void informer.stop();
+      stopper.abort();
+      await settle();
+      expect([run.state, run.error, told]).toEqual(['resolved', undefined, []]);
+    });
   });
 
   it('two controllers share an informer, and each has its own queue', async () => {

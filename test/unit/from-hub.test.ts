@@ -151,7 +151,9 @@ describe('fromHub', () => {
       };
       return connect<WatchEvent>('http://127.0.0.1/watch', { ...options, maxAttempts: 0, fetch });
     });
-    const informer = new Informer(source, { keyOf, clock, random: () => 0 });
+    const kinds: string[] = [];
+    const onError = (_: unknown, { kind }: { kind: string }): void => void kinds.push(kind);
+    const informer = new Informer(source, { keyOf, clock, random: () => 0, onError });
     const changes: string[] = [];
     informer.addHandler({ onUpdate: (_, { id, total }) => void changes.push(`${id}${total}`) });
     const run = informer.run();
@@ -167,6 +169,7 @@ describe('fromHub', () => {
     }
     await until(() => totals(informer) === 'a1 b3');
     expect([asked, changes]).toEqual([[undefined, 'e1.1', 'e1.1'], ['b3']]);
+    expect(kinds).toEqual(['unreachable', 'unreachable']);
     await informer.stop();
     await run;
   });
@@ -218,7 +221,7 @@ describe('fromHub', () => {
     expect(aborted.error).toEqual(new Error('enough'));
 
     answer = () => Promise.reject(new TypeError('fetch failed'));
-    await expect(source.watch()).rejects.toMatchObject({ code: 'REFUSED', status: { code: 503 } });
+    for (const asked of [source.watch(), source.list()]) await expect(asked).rejects.toEqual(new Error('fetch failed'));
     const informer = new Informer(source, { keyOf, clock, random: () => 0 });
     const run = informer.run();
     for (let i = 0; i < 5; i++) {
@@ -231,6 +234,27 @@ describe('fromHub', () => {
     clock.advance(60_000);
     await informer.synced;
     expect(informer.state.connected).toBe(true);
+    await informer.stop();
+    await run;
+  });
+
+  test.each([
+    [429, undefined, 'throttled'],
+    [503, 1, 'throttled'],
+    [503, undefined, 'unreachable'],
+    [500, undefined, 'other'],
+  ])('a refusal with %i, with a time to come back of %s, is %s', async (code, retryAfterSeconds, expected) => {
+    const details = retryAfterSeconds === undefined ? {} : { details: { retryAfterSeconds } };
+    const body = JSON.stringify(toStatus({ code, reason: 'No', message: 'not now', ...details }));
+    const fetch = async (): Promise<Response> =>
+      new Response(body, { status: code, headers: { 'content-type': 'application/json' } });
+    const kinds: string[] = [];
+    const source = fromHub<Order>((own) => connect<WatchEvent>('http://127.0.0.1/watch', { ...own, maxAttempts: 0, fetch }));
+    const onError = (_: unknown, { kind }: { kind: string }): void => void kinds.push(kind);
+    const informer = new Informer(source, { keyOf, clock: new FakeClock(), onError });
+    const run = informer.run();
+    await until(() => informer.state.phase === 'waiting');
+    expect(kinds).toEqual([expected]);
     await informer.stop();
     await run;
   });

@@ -8,7 +8,7 @@ import { createListWatcher, type KubernetesObject, type ListWatcher, type ListWa
 import { type ObjectEvent, type Watch, WatchError } from '../../src/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeClock } from '../../src/testing/index.ts';
-import { fate, macrotask, turn } from './support.ts';
+import { fate, macrotask, thrown, turn } from './support.ts';
 
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
 
@@ -261,6 +261,23 @@ describe('list', () => {
         cause: { name: 'TypeError', message: 'fetch failed' },
       });
     }
+  });
+
+  it('takes no credentials in a URL without a fetch of its own, and shows none', async () => {
+    const url = 'http://user:s3cret@127.0.0.1:9/pods?a=1';
+    const refused = (given: string | URL) => thrown(() => createListWatcher(given)) as Error;
+    expect([refused(url), refused('http://s3cret@h/')]).toMatchObject([
+      { code: 'INVALID_ARGUMENT', message: 'url: expected no credentials: use headers, got "...@127.0.0.1:9"' },
+      { code: 'INVALID_ARGUMENT', message: 'url: expected no credentials: use headers, got "...@h"' },
+    ]);
+    const { message } = refused('ftp://u:s3cret@h/');
+    expect(message).toBe('url: expected an http(s) URL, got "ftp://...@h/"');
+    for (const given of [new URL('ftp://u:s3cret@h/'), 'ws://u:s3cret@h/', 'http://u:s3cret@h:99999/'])
+      expect(refused(given).message).toMatch(/^url: expected an http\(s\) URL, got "\w+:\/\/\.\.\.@h/);
+    const passedOn = createListWatcher(url, { fetch: (to, init) => fetch(to, init) });
+    const error: unknown = await passedOn.list().catch((why) => why);
+    expect((error as Error).message).toContain('http://127.0.0.1:9/pods');
+    expect((error as Error).message).not.toMatch(/s3cret|a=1/);
   });
 
   it('tells the code and the cause of a fetch of its own, whatever that throws', async () => {
@@ -643,7 +660,7 @@ describe('watch', () => {
 
 describe('createListWatcher', () => {
   it.each<[string, () => unknown, string]>([
-    ['a URL that is none', () => createListWatcher('pods'), 'url: expected an http(s) or ws(s) URL, got "pods"'],
+    ['a URL that is none', () => createListWatcher('pods'), 'url: expected an http(s) URL, got "pods"'],
     ['a WebSocket', () => createListWatcher('ws://h/'), 'url: expected an http(s) URL, got "ws://h/"'],
     ['a fetch of no function', () => createListWatcher('http://h/', { fetch: 5 as never }), 'fetch: expected a function, got 5'],
     [

@@ -5,6 +5,7 @@ import { ReflectorAttempt } from '../../src/cache/reflector/attempt.ts';
 import { ReflectorMachine } from '../../src/cache/reflector/machine.ts';
 import type { MachineSettings } from '../../src/cache/reflector/reflector-options.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import { settle } from './faulty-source.ts';
 import {
   bookmark,
@@ -81,6 +82,20 @@ describe('a list', () => {
     expect(await rig.stop()).toEqual(CLEAN);
   });
 
+  test.each([
+    [undefined, 'undefined'],
+    [[{ metadata: { name: 'a' } }], 'Array {0}'],
+    [{ resourceVersion: '1' }, 'Object {resourceVersion}'],
+  ])('without items is refused, and says so: %j', async (given, shown) => {
+    const rig = new Rig();
+    rig.source.toList = [(async () => given) as never];
+    await rig.start();
+    expect(rig.failures).toMatchObject([
+      { kind: 'other', error: { message: `list: expected { items, resourceVersion }, got ${shown}`, code: 'INVALID_ARGUMENT' } },
+    ]);
+    expect(await rig.stop()).toEqual(CLEAN);
+  });
+
   test('that is older says which version was asked for', async () => {
     const rig = new Rig();
     rig.source.toList = [list('8', 'a'), list('7', 'a'), list('9', 'a')];
@@ -111,6 +126,40 @@ const SETTINGS: MachineSettings = {
   ...{ streamingList: true, consistentList: false, pageSize: undefined, internalErrorRetryMs: 0 },
 };
 const FAILED = { kind: 'other', error: undefined, ranMs: 0 } as const;
+
+describe('a watch of what is no event', () => {
+  test.each([
+    [undefined, 'undefined'],
+    [null, 'null'],
+    [5, '5'],
+    [{ object: {} }, 'Object {object}'],
+  ])('%j: says so, and is read on', async (given, shown) => {
+    const lists = { list: async () => list('1', 'a') };
+    const watch = async (): Promise<never> => {
+      const next = vi.fn<() => Promise<IteratorResult<unknown>>>(() => new Promise(() => {}));
+      return fromAsyncIterable({ next: next.mockResolvedValueOnce({ done: false, value: given }) }) as never;
+    };
+    const told: unknown[] = [];
+    const onError = (error: unknown, { kind }: { kind: string }): void => void told.push(kind, (error as Error).message);
+    const reflector = new Reflector({ ...lists, watch }, new NotingStore(), {
+      streamingList: false,
+      clock: new FakeClock(),
+      onError,
+    });
+    const stop = new AbortController();
+    const run = reflector.run(stop.signal);
+    await settle();
+    expect([told, reflector.state.phase]).toEqual([['event', `expected an event, got ${shown}`], 'watching']);
+    stop.abort();
+    await run;
+    const retrying = new RetryWatcher<Pod>({ ...lists, watch }, { resourceVersion: '1' });
+    expect((await retrying.next()).value).toMatchObject({
+      type: 'ERROR',
+      object: { code: 500, message: `expected an event, got ${shown}` },
+    });
+    await retrying.return();
+  });
+});
 
 describe('a source that is deaf to signals', () => {
   test('is asked for no further page after the end, and the store gets nothing of the one that comes then', async () => {

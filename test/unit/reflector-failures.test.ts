@@ -115,7 +115,7 @@ describe('an event', () => {
     expect(textOf({ type: 'ADDED' })).toContain('ADDED without an object that has metadata');
     expect(textOf({ type: 'BOOKMARK' })).toContain('BOOKMARK without an object that has metadata');
     expect(textOf({ type: 'X'.repeat(200) })).toMatch(/an event of the unknown type X{80}$/);
-    expect(textOf(null)).toContain('unknown type undefined');
+    expect(textOf(null)).toBe('expected an event, got null');
   });
 });
 

@@ -15,7 +15,15 @@ import {
 } from './client-options.ts';
 import { LOST } from './machine.ts';
 import { type FetchLike, openStream } from './stream.ts';
-import { type Connection, headersOf, messageOf, type Receiver, toUrl, type WebSocketConstructor } from './transport.ts';
+import {
+  type Connection,
+  checkCredentials,
+  headersOf,
+  messageOf,
+  type Receiver,
+  toUrl,
+  type WebSocketConstructor,
+} from './transport.ts';
 import { Client, type ClientEvent } from './watch.ts';
 import { checkWebSocket, openWebSocket } from './websocket.ts';
 
@@ -220,9 +228,7 @@ function check(url: URL | undefined, means: AttemptSettings): void {
     throw invalid('token', typeof token, 'visible ASCII, and no header authorization beside it');
   const transport = transportOf(url, means);
   const socket = transport === 'websocket';
-  // The host's own fetch takes none.
-  if (!socket && means.fetch === globalThis.fetch && (url?.username || url?.password))
-    throw invalid('url', `...@${url.host}`, 'no credentials: use token or headers');
+  if (url && !socket) checkCredentials(url, means.fetch, 'token or headers');
   if (socket) checkWebSocket(means.WebSocket, names[0]);
   // If the host has none, a later attempt would fail as well.
   const needed = socket ? 'WebSocket' : 'fetch';

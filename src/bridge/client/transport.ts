@@ -167,11 +167,16 @@ interface Page {
   readonly location: { readonly href: string };
 }
 
-/** Resolves a URL, a relative one against the page. Throws INVALID_ARGUMENT for schemes other than those of the web. */
-export function toUrl(url: string | URL): URL {
+/** Resolves a URL, a relative one against the page. Throws INVALID_ARGUMENT for other schemes, and shows no credentials. */
+export function toUrl(url: string | URL, accepted: string = 'http(s) or ws(s)'): URL {
   // A worker has no document.
   const { document, location } = globalThis as Partial<Page>;
   const target = tried(() => new URL(url, document?.baseURI ?? location?.href));
-  if (target && /^(ws|http)s?:$/.test(target.protocol)) return target;
-  throw invalid('url', url, 'an http(s) or ws(s) URL');
+  if (target && /^(ws|http)s?:$/.test(target.protocol) && accepted.includes(target.protocol.charAt(0))) return target;
+  throw invalid('url', url && `${url}`.replace(/\/\/.*@/, '//...@'), `an ${accepted} URL`);
+}
+
+/** Throws INVALID_ARGUMENT for credentials in a URL, of which the host's own fetch takes none. */
+export function checkCredentials({ username, password, host }: URL, fetch: unknown, instead: string): void {
+  if (fetch === globalThis.fetch && (username || password)) throw invalid('url', `...@${host}`, `no credentials: use ${instead}`);
 }

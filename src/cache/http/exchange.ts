@@ -137,7 +137,9 @@ export class Exchange {
     if (isWatchError(error)) throw error;
     const { message, code, cause } = (error ?? {}) as Failed;
     const why = [message || code || (error && messageOf(error)), cause?.message || cause?.code].filter(Boolean).join(': ');
-    throw Object.assign(new Error(`${why} (${shownUrl(this.#url as URL)})`, { cause: error }), code && { code });
+    const url = this.#url as URL;
+    const shown = shownUrl(url);
+    throw Object.assign(new Error(`${why.replaceAll(url.href, shown)} (${shown})`, { cause: error }), code && { code });
   };
 
   /** The same promise, but rejected as soon as the exchange ends. */

@@ -1,9 +1,9 @@
-import { toUrl } from '../../bridge/client/transport.ts';
+import { checkCredentials, toUrl } from '../../bridge/client/transport.ts';
 import type { Codec } from '../../decode/codec.ts';
 import { decoderOf } from '../../decode/decoder.ts';
 import { NewlineFramer } from '../../decode/framing.ts';
 import { StreamWatcher } from '../../decode/stream-watcher.ts';
-import { callable, checkOptions, checkText, invalid, oneOf, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, checkText, oneOf, wholeNumber } from '../../watch/errors.ts';
 import { isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../list-watcher.ts';
@@ -37,13 +37,14 @@ import { accepted, Exchange, type HttpSettings, type ListWatcherOptions, named, 
  * A `Retry-After`, in seconds or as a date, is in `status.details.retryAfterSeconds`, at most 300. Items of a list get the `kind`
  * and `apiVersion` that events have and lists leave out.
  *
- * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for a URL that is not http(s).
+ * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for a URL that is not http(s) or,
+ * unless `fetch` is given, has credentials in it.
  */
 export function createListWatcher<T = KubernetesObject>(url: string | URL, options: ListWatcherOptions = {}): ListWatcher<T> {
   const names = ['fetch', 'headers', 'maxListBytes', 'maxFrameBytes', 'responseTimeoutMs', 'clock'] as const;
   const means = toHttpSettings(checkOptions(options, names));
-  const collection = toUrl(url);
-  if (!collection.protocol.startsWith('http')) throw invalid('url', url, 'an http(s) URL');
+  const collection = toUrl(url, 'http(s)');
+  checkCredentials(collection, means.fetch, 'headers');
   return new HttpListWatcher<T>(collection, means);
 }
 

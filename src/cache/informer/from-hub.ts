@@ -27,6 +27,8 @@ export interface HubConnectOptions {
  * `compareVersions`. Objects without their own version count as changed whenever the snapshot is read again. Selectors are
  * refused: the hub's `watchOptions` decide what a client gets.
  *
+ * A connection that cannot be made, or breaks, is `unreachable`: `list`, `watch` and an open watch reject with its error.
+ *
  * @throws {WatchError} INVALID_ARGUMENT for anything but a function.
  */
 export function fromHub<T>(connect: (options: HubConnectOptions) => Watch<WatchEvent>): ListWatcher<T> {
@@ -73,7 +75,8 @@ class HubListWatcher<T> implements ListWatcher<T> {
       if (isErrorEvent(event)) {
         // One with a version is an event of the application. It is not an object, and only a 410 makes the copy worthless.
         if (beside !== undefined && event.object.code !== 410) return undefined;
-        return { type: 'ERROR', object: resumable(event.object) };
+        if (isLost(event.object)) throw failed(event.object);
+        return event;
       }
       if (isInitialEventsEnd(event)) initial = false;
       else if (event.type !== 'BOOKMARK') {
@@ -105,17 +108,19 @@ class HubListWatcher<T> implements ListWatcher<T> {
     if (!isPassedOn || !isConnecting || (await answered.promise)) return watch;
     options.signal?.throwIfAborted();
     const { value } = await watch.next();
-    if (value && isErrorEvent(value)) throw refused(resumable(value.object));
+    if (value && isErrorEvent(value)) throw failed(value.object);
     return watch;
   }
 }
 
-/**
- * A client reports a 503 when its connection broke, or could not be made. The version is still good: if the Status says when to
- * come back, a reflector resumes there instead of reading the whole snapshot again.
- */
-function resumable(status: Status): Status {
-  return status.code === 503 ? { ...status, details: { retryAfterSeconds: 1, ...status.details } } : status;
+/** A client reports a 503 when its connection broke, or could not be made. A hub that refuses with one says when to come back. */
+function isLost({ code, details }: Status): boolean {
+  return code === 503 && !details?.retryAfterSeconds;
+}
+
+/** Nobody has refused a connection that is lost: an error that is not ours is `unreachable` for a reflector. */
+function failed(status: Status): Error {
+  return isLost(status) ? new Error(status.message) : refused(status);
 }
 
 function refusal(code: number, reason: string, message: string): WatchError {

@@ -65,6 +65,8 @@ export interface HandlerRegistration {
    * before that.
    */
   readonly synced: Promise<void>;
+  /** Resolves when the handler has ended, and its last call has returned: with the error that ended the informer, or a CLOSED. */
+  readonly ended: Promise<unknown>;
   /** Whether `synced` has resolved. */
   readonly hasSynced: boolean;
   /** Number of changes that wait for the handler. */

@@ -36,8 +36,7 @@ export class Registration<T> implements HandlerRegistration, HeapNode {
   heapRank: number = 0;
   heapTurn: number = 0;
   heapAt: number = -1;
-  /** Resolves when no call is in progress, and none will come. */
-  readonly ended: Promise<void>;
+  readonly ended: Promise<unknown>;
   readonly #handler: Handler<T>;
   readonly #host: RegistrationHost<T>;
   readonly #matches: ((object: T) => boolean) | undefined;
@@ -49,6 +48,8 @@ export class Registration<T> implements HandlerRegistration, HeapNode {
   /** Whether it has nothing to do. */
   #waiting: boolean = false;
   #removed: boolean = false;
+  /** Why it was ended. */
+  #why: unknown;
   /** The function that was called last, and the change that it has not finished yet, if any. */
   #called: string = '';
   #pending: StateChange<T> | undefined;
@@ -88,6 +89,7 @@ export class Registration<T> implements HandlerRegistration, HeapNode {
   /** Ends it, for this reason if it has not synced. */
   end(error: unknown): void {
     this.#removed = true;
+    this.#why ??= error;
     this.#resync = [];
     this.#synced.reject(error);
     void this.#watch.return();
@@ -99,7 +101,7 @@ export class Registration<T> implements HandlerRegistration, HeapNode {
     return this.#waiting && this.#watch.queued === 0;
   }
 
-  async #run(): Promise<void> {
+  async #run(): Promise<unknown> {
     await null; // the caller of `addHandler` has the registration before the first call
     try {
       while (!this.#removed) {
@@ -110,6 +112,7 @@ export class Registration<T> implements HandlerRegistration, HeapNode {
     } catch (error) {
       this.#fail(error); // thrown by `onGap`
     }
+    return this.#why;
   }
 
   /** There is nothing to read: goes on with a resync, or waits. */

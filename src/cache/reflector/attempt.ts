@@ -117,11 +117,11 @@ export class ReflectorAttempt<T, I> {
     return (this.#watch as Watch<ObjectEvent<T>>).tryNext();
   }
 
-  /** Waits for the next event; a value of undefined is the end. */
-  async next(): Promise<Outcome<ObjectEvent<T> | undefined, I>> {
+  /** Waits for the next event, or the end. */
+  async next(): Promise<Outcome<IteratorResult<ObjectEvent<T>, undefined>, I>> {
     this.#readingSinceMs = this.clock.now();
     const read = call(() => (this.#watch as Watch<ObjectEvent<T>>).next());
-    const outcome = await this.during(read.then(({ done, value }) => (done ? undefined : value)));
+    const outcome = await this.during(read);
     this.#readingSinceMs = undefined;
     return outcome;
   }

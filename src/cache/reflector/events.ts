@@ -1,4 +1,4 @@
-import { isWatchError, WatchError } from '../../watch/errors.ts';
+import { isWatchError, shownOf, WatchError } from '../../watch/errors.ts';
 import { CHANGES, isInitialEventsEnd, isStatus, type ObjectEvent, type Status } from '../../watch/event.ts';
 import { metadataOf, versionOf } from '../object.ts';
 import { compareVersions } from '../versions.ts';
@@ -36,7 +36,9 @@ export function toBroken(event: ObjectEvent<unknown>): WatchError {
   const known = [...(CHANGES as readonly unknown[]), 'BOOKMARK'].includes(type);
   const text = known
     ? `${type} without an object that has metadata`
-    : `an event of the unknown type ${String(type).slice(0, 80)}`;
+    : typeof type === 'string'
+      ? `an event of the unknown type ${type.slice(0, 80)}`
+      : `expected an event, got ${shownOf(event).slice(0, 80)}`;
   return new WatchError('INVALID_FRAME', text);
 }
 

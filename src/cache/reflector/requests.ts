@@ -181,10 +181,11 @@ export class Requests<T> {
     return event === undefined ? attempt.next().then((outcome) => this.#gotLater(outcome)) : this.#got(event);
   }
 
-  #gotLater(outcome: Outcome<ObjectEvent<T> | undefined, MachineInput>): MachineInput {
+  #gotLater(outcome: Outcome<IteratorResult<ObjectEvent<T>, undefined>, MachineInput>): MachineInput {
     if (outcome.is === 'interrupted') return outcome.reason;
     if (outcome.is === 'error') return this.#failed('error', toFailure(outcome.error));
-    return outcome.value === undefined ? this.#ended() : this.#got(outcome.value);
+    const { done, value } = outcome.value;
+    return done ? this.#ended() : this.#got(value);
   }
 
   #got(event: ObjectEvent<T>): MachineInput {

@@ -194,7 +194,7 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
 
   async #next(): Promise<ObjectEvent<T> | undefined> {
     const outcome = await this.#attempt.next();
-    if (outcome.is === 'value') return outcome.value ? this.#accept(outcome.value) : this.#lose(undefined);
+    if (outcome.is === 'value') return outcome.value.done ? this.#lose(undefined) : this.#accept(outcome.value.value);
     return this.#lose(outcome.is === 'error' ? toFailure(outcome.error) : outcome.reason);
   }
 
@@ -204,7 +204,7 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
     const version = versionIn(event);
     if (shape === 'error') return this.#lose(fromErrorEvent(event.object));
     if (shape === 'broken' || version === '') {
-      const message = version === '' ? `${event.type} without a version` : toBroken(event).message;
+      const message = version === '' && event?.type ? `${event.type} without a version` : toBroken(event).message;
       this.#end(toStatus({ code: 500, reason: 'InternalError', message }));
       return undefined;
     }
