@@ -9,7 +9,7 @@
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import type { NamespacedName } from '../cache/resource-client.ts';
-import { parsing, stringifying } from '../storage/json.ts';
+import { reparsing } from '../storage/json.ts';
 import { refused } from '../storage/statuses.ts';
 import { copying } from '../storage/values.ts';
 import { whenAborted } from '../watch/abort.ts';
@@ -118,17 +118,18 @@ export class Admission {
     if (!this.deps.hooks.mutate) return object;
     const { signal } = asked;
     const done = <R>(work: Work<R>): R | Promise<R> => inPieces(work, { signal });
-    const own = (await done(copying(object))) as KubernetesObject;
+    const own = (await done(reparsing(object))) as KubernetesObject;
     const made = (await this.call('mutate', own, asked)) ?? own;
     // As if it had come over the wire: it shares nothing with the hook.
-    return done(parsing(await done(stringifying(made))));
+    return done(reparsing(made));
   }
 
   /** Rejects if an object may not be written or deleted. */
   async validate(object: KubernetesObject | undefined, asked: Asked): Promise<void> {
     if (!this.deps.hooks.validate) return;
     const { signal } = asked;
-    await this.call('validate', object && (await inPieces(copying(object), { signal })), asked);
+    const own = object && (await inPieces(reparsing(object), { signal }));
+    await this.call('validate', own as KubernetesObject | undefined, asked);
   }
 
   /** The same hooks for another writer. */

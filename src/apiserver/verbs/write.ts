@@ -5,7 +5,7 @@
 import { likened } from '../../apply/quick.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
-import { comparing } from '../../storage/json.ts';
+import { comparing, reparsing } from '../../storage/json.ts';
 import { keeping, sharing } from '../../storage/shared.ts';
 import { copying, gentle } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
@@ -160,8 +160,8 @@ function* check(context: ResourceContext, object: Mutable, checked: Checked): Wo
   if (info.subresources.length > 0) found.push(...partCauses(info, object));
   const { validate } = info;
   // Copies, as what it changes would be stored unchecked, or is stored already.
-  const [own, before] = found.length === 0 && validate ? [yield* copying(object), old && (yield* copying(old))] : [];
-  const more = own && validate?.(own, before, part);
+  const own = found.length === 0 && validate ? ((yield* reparsing(object)) as Mutable) : undefined;
+  const more = own && validate?.(own, old && (yield* copying(old)), part);
   if (isPromise(more)) return Promise.resolve(more).then((late) => decide(causesOf(late, info), info, object, checked));
   decide([...found, ...causesOf(more, info)], info, object, checked);
   return undefined;
