@@ -9,12 +9,12 @@
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import type { NamespacedName } from '../cache/resource-client.ts';
-import { parsing, stringifying } from '../storage/json.ts';
+import { reparsing } from '../storage/json.ts';
 import { refused } from '../storage/statuses.ts';
 import { copying } from '../storage/values.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, within } from '../watch/clock.ts';
-import { isRecord } from '../watch/errors.ts';
+import { isNullish, isRecord, shownOf } from '../watch/errors.ts';
 import { inPieces, type Work } from '../watch/fair-queue.ts';
 import { asDenial } from './api-status.ts';
 
@@ -31,9 +31,9 @@ export interface AdmissionReview<I = unknown> {
   readonly namespace: string | undefined;
   /** Empty for a new object whose name the server will generate. */
   readonly name: string;
-  /** What is to be written. A copy for `mutate`, which may change it. Undefined for a deletion. */
+  /** What is to be written, a copy: of changes, only those by `mutate` have an effect. Undefined for a deletion. */
   readonly object: KubernetesObject | undefined;
-  /** What is stored: do not change it. Undefined for a creation. */
+  /** What is stored, a copy. Undefined for a creation. */
   readonly oldObject: KubernetesObject | undefined;
   /** Nothing will be written. */
   readonly dryRun: boolean;
@@ -54,12 +54,12 @@ export interface AdmissionReview<I = unknown> {
 
 /**
  * What an `ApiServer` asks before it writes. Anything they throw other than by `deny` fails the write with 500, and only
- * `onError` gets the error. So does a promise that takes longer than `handshakeTimeoutMs`.
+ * `onError` gets the error. So does a promise that takes longer than `handshakeTimeoutMs`, and anything else that they return.
  */
 export interface AdmissionHooks<I = unknown> {
   /** Changes `object`, or returns another one to write instead. Called for each creation and update, but not for deletions. */
   mutate?(review: AdmissionReview<I>): unknown;
-  /** Called for each write, with what will be stored: do not change it. */
+  /** Called for each write, with a copy of what will be stored. Refuses by `deny`, and returns nothing. */
   validate?(review: AdmissionReview<I>): void | Promise<void>;
 }
 
@@ -115,20 +115,21 @@ export class Admission {
 
   /** Resolves with what is written instead of an object. */
   async mutate(object: object, asked: Asked): Promise<unknown> {
-    const { hooks } = this.deps;
-    if (!hooks.mutate) return object;
+    if (!this.deps.hooks.mutate) return object;
     const { signal } = asked;
     const done = <R>(work: Work<R>): R | Promise<R> => inPieces(work, { signal });
-    const own = await done(copying(object));
-    const made = (await this.call('mutate', own as KubernetesObject, asked)) ?? own;
-    if (!isRecord(made)) throw new TypeError(`mutate of ${this.deps.resource}: expected an object or undefined`);
+    const own = (await done(reparsing(object))) as KubernetesObject;
+    const made = (await this.call('mutate', own, asked)) ?? own;
     // As if it had come over the wire: it shares nothing with the hook.
-    return done(parsing(await done(stringifying(made))));
+    return done(reparsing(made));
   }
 
   /** Rejects if an object may not be written or deleted. */
   async validate(object: KubernetesObject | undefined, asked: Asked): Promise<void> {
-    if (this.deps.hooks.validate) await this.call('validate', object, asked);
+    if (!this.deps.hooks.validate) return;
+    const { signal } = asked;
+    const own = object && (await inPieces(reparsing(object), { signal }));
+    await this.call('validate', own as KubernetesObject | undefined, asked);
   }
 
   /** The same hooks for another writer. */
@@ -142,13 +143,17 @@ export class Admission {
   }
 
   private async call(hook: 'mutate' | 'validate', object: KubernetesObject | undefined, asked: Asked): Promise<unknown> {
-    const { hooks, clock, timeoutMs } = this.deps;
-    const what = `${hook}.${this.deps.resource}`;
+    const { hooks, clock, timeoutMs, resource } = this.deps;
+    const { oldObject, signal } = asked;
+    const what = `${hook}.${resource}`;
+    // The storage shares its object with all who read it.
+    const old = oldObject && (await inPieces(copying(oldObject), { signal }));
     const abort = new AbortController();
-    const leave = whenAborted(asked.signal, (reason) => abort.abort(reason));
+    const leave = whenAborted(signal, (reason) => abort.abort(reason));
     try {
-      const review = this.reviewOf(object, asked, abort.signal);
-      return await within(Promise.resolve(hooks[hook]?.(review)), { limitMs: timeoutMs, clock, what: () => what });
+      const review = this.reviewOf(object, { ...asked, oldObject: old }, abort.signal);
+      const said = await within(Promise.resolve(hooks[hook]?.(review)), { limitMs: timeoutMs, clock, what: () => what });
+      return checkSaid(hook, resource, said);
     } catch (cause) {
       if (cause instanceof Denied) throw refusalOf(cause, what);
       abort.abort(cause);
@@ -171,6 +176,13 @@ export class Admission {
       options: propagation === undefined ? options : { ...options, propagationPolicy: propagation },
     };
   }
+}
+
+/** Returns what a hook has returned. Throws if it is neither undefined nor an object by `mutate`: it means nothing. */
+export function checkSaid(hook: 'mutate' | 'validate', resource: string, said: unknown): unknown {
+  if (isNullish(said) || (hook === 'mutate' && isRecord(said))) return said;
+  const expected = hook === 'mutate' ? 'an object or undefined' : 'undefined';
+  throw new TypeError(`${hook} of ${resource}: expected ${expected}, got ${shownOf(said)}`);
 }
 
 /** What the verbs of a resource need, with the hooks. */

@@ -24,8 +24,8 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
   /** Whether objects are in namespaces. Default true. */
   readonly namespaced?: boolean | undefined;
   /**
-   * Returns what is wrong with an object; a write with any causes is refused with 422. `old` is undefined for a new object. If it
-   * throws, or returns anything else, the write fails with 500, and only `onError` gets the error.
+   * Returns what is wrong with an object; a write with any causes is refused with 422. `old` is undefined for a new object. Both
+   * are copies. If it throws, or returns anything else, the write fails with 500, and only `onError` gets the error.
    */
   readonly validate?: Of<T, [old: T | undefined], ValidationResult | Promise<ValidationResult>> | undefined;
   /**

@@ -112,7 +112,8 @@ export interface ReconcileRequest<T extends object = KubernetesObject> extends C
    * Lets `mutate` change a copy of the object, and writes its status if that differs. After a conflict, does so again with the
    * newest state. Resolves with the newest object.
    *
-   * @throws {WatchError} (rejects) INVALID_ARGUMENT if `mutate` changes anything else, such as the spec. REFUSED if the server refuses; with 404 if the object is gone.
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT if `mutate` changes anything else, such as the spec, or returns another object.
+   * REFUSED if the server refuses; with 404 if the object is gone.
    */
   updateStatus(mutate: (draft: Mutable<T>) => unknown): Promise<T>;
   /** Emits events about the object: see `EventRecorder`. Nothing happens if the object is gone. */

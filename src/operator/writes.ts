@@ -11,7 +11,7 @@
 import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../cache/object.ts';
 import { type PatchOptions, placeOfObject, type ResourceClient, type WriteOptions } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
-import { checkOptions, invalid, isWatchError, WatchError } from '../watch/errors.ts';
+import { checkOptions, invalid, isRecord, isWatchError, WatchError } from '../watch/errors.ts';
 import { equals } from './equals.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './refusals.ts';
 
@@ -91,7 +91,7 @@ export async function apply<T extends object>(
  * `mutate` should set values as the server stores them, with its defaults: otherwise each call makes a request. Upstream:
  * `controllerutil.CreateOrUpdate`, which leaves conflicts to the caller.
  *
- * @throws {WatchError} INVALID_ARGUMENT if `mutate` changes name or namespace. REFUSED if the server refuses.
+ * @throws {WatchError} INVALID_ARGUMENT if `mutate` changes name or namespace, or returns another object. REFUSED if the server refuses.
  */
 export async function createOrUpdate<T extends object>(
   resource: ResourceClient<T>,
@@ -123,8 +123,8 @@ export async function createOrUpdate<T extends object>(
  *
  * Upstream: `RetryOnConflict` around a read and a write.
  *
- * @throws {WatchError} INVALID_ARGUMENT if `mutate` changes anything but the status, which a server would not write. REFUSED if the
- *   server refuses; with 404 if the object is gone, even if another one has its name.
+ * @throws {WatchError} INVALID_ARGUMENT if `mutate` changes anything but the status, which a server would not write, or returns
+ *   another object. REFUSED if the server refuses; with 404 if the object is gone, even if another one has its name.
  */
 export async function updateStatus<T extends object>(
   resource: ResourceClient<T>,
@@ -196,7 +196,10 @@ function gaveUp(cause: unknown): unknown {
 
 async function mutated<T extends object>(object: T, mutate: (draft: Mutable<T>) => unknown): Promise<T> {
   const draft = structuredClone(object);
-  await mutate(draft as Mutable<T>);
+  const said = await mutate(draft as Mutable<T>);
+  // Short arrows return what they assign, which may be a template with metadata, but not one with the object's own name.
+  if (said !== draft && isRecord(said) && metadataOf(said).name === metadataOf(draft).name)
+    throw invalid('mutate', said, 'changes of its argument instead of another object');
   return draft;
 }
 

@@ -288,3 +288,8 @@ export function* walking(
 
 /** A name as a part of a JSON pointer (RFC 6901). */
 export const toToken = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
+
+/** What JSON makes of a value, which shares nothing with it; of a large one in pieces. */
+export function* reparsing(value: unknown): Work<unknown> {
+  return yield* parsing(yield* stringifying(value));
+}

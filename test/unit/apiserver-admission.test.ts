@@ -160,7 +160,7 @@ describe('hooks', () => {
   });
 
   test('a warning of any length leaves the write as it is', async () => {
-    const { call } = server({ validate: ({ warn }) => [warn('mind the gap'), warn('x'.repeat(500_000))] as never });
+    const { call } = server({ validate: ({ warn }) => ['mind the gap', 'x'.repeat(500_000)].forEach(warn) });
     const { code, headers } = await call('POST', ORDERS_PATH, NEW);
     expect([code, headers.get('warning')?.split(', ')]).toEqual([
       201,
@@ -175,7 +175,7 @@ describe('hooks', () => {
   });
 
   test('warnings reach the client, each once', async () => {
-    const { call } = server({ validate: ({ warn }) => [warn('mind the "gap"'), warn('mind the "gap"')] as never });
+    const { call } = server({ validate: ({ warn }) => ['mind the "gap"', 'mind the "gap"'].forEach(warn) });
     expect((await call('POST', ORDERS_PATH, NEW)).headers.get('warning')).toBe('299 - "mind the \\"gap\\""');
   });
 
@@ -224,6 +224,33 @@ describe('hooks', () => {
     const { call, errors } = server({ mutate: () => [] });
     expect((await call('POST', ORDERS_PATH, NEW)).code).toBe(500);
     expect(errors).toHaveLength(1);
+  });
+
+  test('what validate changes has no effect, nor what mutate changes of the stored object', async () => {
+    const spoil = (object: unknown): void => {
+      if (object) Object.assign(object, { spec: { count: 'many' }, more: 1 });
+      Object.assign((object as { metadata?: object } | undefined)?.metadata ?? {}, { labels: { a: 'b' } });
+    };
+    const kept: unknown[] = [];
+    const { call, seen } = server({
+      mutate: ({ oldObject }) => spoil(oldObject),
+      validate: ({ object, oldObject, operation, deny }) => {
+        kept.push(object, oldObject);
+        for (const each of [object, oldObject]) spoil(each);
+        if (operation === 'DELETE') deny('keep it');
+      },
+    });
+    const created = (await call('POST', ORDERS_PATH, NEW)).body;
+    expect((await call('GET', A)).body).toEqual({ ...created, spec: { item: 'x' } });
+    expect((await call('DELETE', A)).code).toBe(403);
+    expect((await call('DELETE', A, { dryRun: ['All'] })).code).toBe(403);
+    expect((await call('GET', A)).body).toEqual(created);
+    const updated = (await call('PATCH', A, { spec: { item: 'y', count: 1 } })).body;
+    await call('PATCH', `${A}/scale`, { spec: { replicas: 3 } });
+    for (const object of kept) spoil(object); // a hook may keep them
+    const { metadata, spec, more } = (await call('GET', A)).body;
+    expect([updated.spec, metadata.labels, spec, more]).toEqual([{ item: 'y', count: 1 }, undefined, { item: 'y', count: 3 }, undefined]);
+    expect(seen).toHaveLength(5);
   });
 
   test('options are checked', () => {

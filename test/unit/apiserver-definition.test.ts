@@ -176,6 +176,20 @@ describe('a definition', () => {
   });
 });
 
+it.each([false, true])('what validate changes has no effect (async: %s)', async (isAsync) => {
+  const spoil = (object: unknown): void => void Object.assign(object ?? {}, { spec: { count: 99 } });
+  const validate = (object: unknown, old: unknown): Promise<void> | undefined => {
+    for (const each of [object, old]) spoil(each);
+    return isAsync ? Promise.resolve().then(() => [object, old].forEach(spoil)) : undefined;
+  };
+  const orders = serving({ validate }).server.resource<Order>('orders.example.com/v1').in('default');
+  const created = await orders.create({ metadata: { name: 'a' }, spec: { count: 1 } });
+  expect([created, await orders.get('a')]).toEqual([created, { ...created, spec: { count: 1 } }]);
+  const updated = await orders.update({ ...created, spec: { count: 2 } } as never);
+  await expect(orders.update({ ...created, spec: { count: 3 } } as never)).rejects.toMatchObject({ status: { code: 409 } });
+  expect(await orders.get('a')).toEqual({ ...updated, spec: { count: 2 } });
+});
+
 describe('what fails in user code', () => {
   it('goes to console.error, if nobody asks for it', async () => {
     const logged = vi.spyOn(console, 'error').mockImplementation(() => {});

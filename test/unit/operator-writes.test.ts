@@ -191,6 +191,36 @@ describe('updateStatus', () => {
   });
 });
 
+describe('what mutate returns', () => {
+  it.each<[what: string, mutate: (draft: Mutable<Order>) => unknown]>([
+    ['an object', (draft) => ({ ...draft, status: { phase: 'Done' } })],
+    ['a promise of one', async (draft) => ({ ...structuredClone(draft), spec: { item: 'milk' } })],
+  ])('is refused if it is %s, which would not be written', async (_, mutate) => {
+    const { client, orders, asked } = world();
+    const created = await orders.create(order());
+    const refusal = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('mutate: expected changes of its argument') };
+    await expect(updateStatus(client, created, mutate)).rejects.toMatchObject(refusal);
+    await expect(createOrUpdate(client, order(), mutate)).rejects.toMatchObject(refusal);
+    expect(asked).toEqual(['get']);
+  });
+
+  it.each<[what: string, of: (draft: Mutable<Order>, status: { phase: string }) => unknown]>([
+    ['the draft', (draft) => draft],
+    ['a part that it has assigned', (_, status) => status],
+    ['a template', () => ({ metadata: { labels: { a: 'b' } }, spec: {} })],
+    ['another object', () => ({ metadata: { name: 'other' } })],
+    ['null', () => null],
+  ])('does not matter if it is %s', async (_, of) => {
+    const { client, orders } = world();
+    const written = await updateStatus(client, await orders.create(order()), (draft) => {
+      const status = { phase: 'Done' };
+      draft.status = status;
+      return of(draft, status);
+    });
+    expect(written.status).toEqual({ phase: 'Done' });
+  });
+});
+
 describe('finalizers', () => {
   const MINE = 'example.com/mine';
 

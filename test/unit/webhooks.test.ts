@@ -148,6 +148,17 @@ const CASES: readonly (readonly [name: string, hooks: AdmissionHooks<never>, exp
     { mutate: ({ deny }) => deny('no') },
     { code: 403, message: expect.stringMatching(/"mutate\..*: no$/) as Any },
   ],
+  ['promise nothing', { validate: async () => {} }, { code: 201 }],
+  [
+    'change what only mutate may change',
+    {
+      validate: ({ object }) => {
+        (object as Any).spec = { item: 7 };
+        (object as Any).metadata.labels = { a: 'b' };
+      },
+    },
+    { code: 201, spec: { item: 'x' } },
+  ],
   ['warn', { validate: ({ warn }) => ['one', 'two'].forEach(warn) }, { code: 201, warnings: ['one', 'two'] }],
   [
     'warn and deny',
@@ -209,7 +220,13 @@ describe('the same functions', () => {
       },
     ],
     ['mutate', { mutate: () => 'text' }],
-  ])('what %s throws is a 500 without the reason, which onError gets', async (hook, hooks) => {
+    ...[false, true, 0, 'secret', [], [{ field: 'spec.item', message: 'secret' }], { allowed: false }].flatMap(
+      (said): [string, AdmissionHooks][] => [
+        ['validate', { validate: () => said as never }],
+        ['validate', { validate: () => Promise.resolve(said) as never }],
+      ],
+    ),
+  ])('what %s throws, or returns without a meaning, is a 500 without the reason, which onError gets', async (hook, hooks) => {
     const errors: unknown[] = [];
     const outcome = await inProcess(hooks);
     const { code, body, text } = await byFetch(new Webhooks({ ...hooks, onError: (error) => errors.push(error) }))(

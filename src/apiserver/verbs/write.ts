@@ -5,9 +5,9 @@
 import { likened } from '../../apply/quick.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { NamespacedName, PatchType } from '../../cache/resource-client.ts';
-import { comparing } from '../../storage/json.ts';
+import { comparing, reparsing } from '../../storage/json.ts';
 import { keeping, sharing } from '../../storage/shared.ts';
-import { gentle } from '../../storage/values.ts';
+import { copying, gentle } from '../../storage/values.ts';
 import { isPromise } from '../../watch/abort.ts';
 import { invalid, isNullish, isRecord } from '../../watch/errors.ts';
 import { inPieces, requestPace, type Soon, type Work } from '../../watch/fair-queue.ts';
@@ -158,7 +158,10 @@ function* check(context: ResourceContext, object: Mutable, checked: Checked): Wo
   if (isPromise(compiled)) return compiled.then(() => checkedLater(context, object, checked));
   if (compiled !== undefined) found.push(...(yield* compiled(object, old, part)));
   if (info.subresources.length > 0) found.push(...partCauses(info, object));
-  const more = found.length === 0 ? info.validate?.(object, old, part) : undefined;
+  const { validate } = info;
+  // Copies, as what it changes would be stored unchecked, or is stored already.
+  const own = found.length === 0 && validate ? ((yield* reparsing(object)) as Mutable) : undefined;
+  const more = own && validate?.(own, old && (yield* copying(old)), part);
   if (isPromise(more)) return Promise.resolve(more).then((late) => decide(causesOf(late, info), info, object, checked));
   decide([...found, ...causesOf(more, info)], info, object, checked);
   return undefined;

@@ -6,6 +6,7 @@
 import {
   type AdmissionHooks,
   type AdmissionReview,
+  checkSaid,
   Denied,
   deny,
   OPERATIONS,
@@ -63,7 +64,7 @@ export async function answeredAdmission(
   if (hook === 'mutate' && facts.object === undefined) return answer({ allowed: true });
   const review = { ...facts, deny, warn: warnInto(warnings), signal };
   try {
-    if (hook === 'validate') await hooks.validate?.(review);
+    if (hook === 'validate') checkSaid(hook, facts.resource, await hooks.validate?.(review));
     else return answer({ allowed: true, ...(await patchBy(hooks, review as Writing, deps)) });
   } catch (error) {
     if (signal.aborted && !(error instanceof Denied) && !isAbortOf(signal, error))
@@ -84,8 +85,7 @@ type Writing = AdmissionReview<UserInfo> & { readonly object: KubernetesObject }
 /** What `mutate` changes, as a part of the answer. */
 async function patchBy(hooks: AdmissionHooks<UserInfo>, review: Writing, { done }: ReviewDeps): Promise<object> {
   const before = await done(stringifying(review.object));
-  const made = (await hooks.mutate?.(review)) ?? review.object;
-  if (!isRecord(made)) throw new TypeError(`mutate of ${review.resource}: expected an object or undefined, got ${shownOf(made)}`);
+  const made = checkSaid('mutate', review.resource, await hooks.mutate?.(review)) ?? review.object;
   const after = await done(stringifying(made));
   if (after === before) return {};
   const [old, now] = [await done(parsing(before)), await done(parsing(after))] as [Json, Json];
