@@ -10,6 +10,7 @@ import { AGE, finalizerCauses, finalizersOf } from './kinds/common.ts';
 import { CONFIG_MAPS, SECRETS } from './kinds/config.ts';
 import { EVENTS, type ObjectReference } from './kinds/events.ts';
 import { REVIEWS } from './kinds/reviews.ts';
+import { ours } from './validation/causes.ts';
 
 export { CONFIG_MAPS, type ConfigMap, SECRETS, type Secret } from './kinds/config.ts';
 export { type CoreEvent, EVENTS, type ObjectReference } from './kinds/events.ts';
@@ -40,11 +41,11 @@ export const NAMESPACES: ResourceDefinition<Namespace> = {
   shortNames: ['ns'],
   namespaced: false,
   fields: { 'status.phase': ({ status }) => status?.phase ?? '' },
-  validate: (object, old) => [
+  validate: ours((object, old) => [
     ...finalizersOf(object),
     ...finalizerCauses(object.spec?.finalizers ?? [], (at) => (old === undefined ? 'spec.finalizers' : `spec.finalizers[${at}]`)),
     ...phaseCauses(object, old),
-  ],
+  ]),
   columns: [
     {
       name: 'Status',
@@ -75,7 +76,7 @@ export const SERVICE_ACCOUNTS: ResourceDefinition<ServiceAccount> = {
   plural: 'serviceaccounts',
   kind: 'ServiceAccount',
   shortNames: ['sa'],
-  validate: finalizersOf,
+  validate: ours(finalizersOf),
 };
 
 /** Leases, by which programs agree on which of them leads: client-go's leader election needs nothing else from a server. */
@@ -92,7 +93,7 @@ export const LEASES: ResourceDefinition<Lease> = {
     { name: 'Holder', type: 'string', description: 'The current holder.', value: ({ spec }) => spec?.holderIdentity },
     AGE as NonNullable<ResourceDefinition<Lease>['columns']>[number],
   ],
-  validate: ({ spec }) => causesOf(spec ?? {}),
+  validate: ours(({ spec }) => causesOf(spec ?? {})),
 };
 
 /** Upstream: `ValidateLeaseSpec`. */

@@ -28,6 +28,7 @@ import type { Convert, PrinterColumn, ResourceDefinition } from '../definition.t
 import { AGE } from '../kinds/common.ts';
 import { type Catalog, type DefinitionGuard, type ResourceContext, type ResourceInfo, timestamp } from '../resource-info.ts';
 import { type BackgroundDeps, Terminating } from '../terminating.ts';
+import { ours } from '../validation/causes.ts';
 import { withMeta } from '../verbs/metadata.ts';
 import { deleteObjects } from '../verbs/remove.ts';
 import {
@@ -61,7 +62,9 @@ export function toCrdDefinition(convert: Conversions): ResourceDefinition<Crd> {
     categories: ['api-extensions'],
     namespaced: false,
     status: true,
-    validate: (crd: Crd, old: Crd | undefined, part?: string) => faultsOfCrd(crd, { old: old && readCrd(old), part, converts }),
+    validate: ours((crd: Crd, old: Crd | undefined, part?: string) =>
+      faultsOfCrd(crd, { old: old && readCrd(old), part, converts }),
+    ),
     columns: COLUMNS.map((column) => ({ ...column, value: (crd) => column.value(isPlain(crd) ? crd : readCrd(crd)) })),
   };
 }

@@ -4,6 +4,7 @@ import { comparing } from '../../storage/json.ts';
 import { isRecord, tried } from '../../watch/errors.ts';
 import { inPieces, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, ResourceDefinition } from '../definition.ts';
+import { ours } from '../validation/causes.ts';
 import { dataKeyFaults } from '../validation/formats.ts';
 import { utf8Bytes } from '../verbs/metadata.ts';
 import { base64Bytes, fromBase64 } from './base64.ts';
@@ -50,7 +51,7 @@ export const CONFIG_MAPS: ResourceDefinition<ConfigMap> = {
     AGE,
   ],
   // There may be sixty thousand values.
-  validate: (object, old) => inPieces(causesOfMap(object, old)),
+  validate: ours((object, old) => inPieces(causesOfMap(object, old))),
 };
 
 /** Upstream: `ValidateConfigMap`, `ValidateConfigMapUpdate`. */
@@ -72,7 +73,7 @@ export const SECRETS: ResourceDefinition<Secret> = {
     { name: 'Data', type: 'integer', description: 'The number of keys.', value: ({ data }) => countOf(data) },
     AGE,
   ],
-  validate: (object, old) => inPieces(causesOfSecret(object, old)),
+  validate: ours((object, old) => inPieces(causesOfSecret(object, old))),
 };
 
 /** Upstream: `ValidateSecret`, `ValidateSecretUpdate`. */

@@ -7,7 +7,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { comparing } from '../../storage/json.ts';
 import { inPieces, type Work } from '../../watch/fair-queue.ts';
 import type { Convert, FieldCause, PrinterColumn, ResourceDefinition } from '../definition.ts';
-import { jsonStart } from '../validation/causes.ts';
+import { jsonStart, ours } from '../validation/causes.ts';
 import { qualifiedFaults } from '../validation/formats.ts';
 import { required } from './common.ts';
 
@@ -178,14 +178,14 @@ export const EVENTS: readonly [ResourceDefinition<CoreEvent>, ResourceDefinition
       reportingComponent: reporter,
       source: ({ source, reportingComponent }) => source?.component || reportingComponent || '',
     },
-    validate: (event) => causesIn(event, 'reportingComponent'),
+    validate: ours((event) => causesIn(event, 'reportingComponent')),
   },
   {
     ...COMMON,
     group: 'events.k8s.io',
     columns: COLUMNS.map(ofEither),
     fields: { ...referenceFields('regarding'), ...SHARED_FIELDS, reportingController: reporter },
-    validate: (event, old) => inPieces(strictCauses(inV1(event), old && inV1(old))),
+    validate: ours((event, old) => inPieces(strictCauses(inV1(event), old && inV1(old)))),
   },
 ];
 

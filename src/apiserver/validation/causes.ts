@@ -1,6 +1,16 @@
 /** Causes of refusals, in the words of upstream: `apimachinery/pkg/util/validation/field`. */
 import type { FieldCause } from '../definition.ts';
 
+/** The package's own checks. They change nothing, so they need no copies of what they look at. */
+const OURS: WeakSet<object> = new WeakSet();
+
+export function ours<F extends object>(check: F): F {
+  OURS.add(check);
+  return check;
+}
+
+export const isOurCheck = (check: object): boolean => OURS.has(check);
+
 /** The most characters of a value that a message shows. */
 const MAX_SHOWN_CHARS = 300;
 

@@ -32,6 +32,7 @@ import { toPatch } from '../patch/patch.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
 import { isAction, type Subresource, withMembers } from '../subresources.ts';
+import { isOurCheck } from '../validation/causes.ts';
 import { type FieldCheck, invalidPatch } from '../validation/field-check.ts';
 import { fitting } from '../validation/object-schema.ts';
 import { managedFieldsAfter, sameButTimes, type Writer } from './managed-fields.ts';
@@ -159,9 +160,13 @@ function* check(context: ResourceContext, object: Mutable, checked: Checked): Wo
   if (compiled !== undefined) found.push(...(yield* compiled(object, old, part)));
   if (info.subresources.length > 0) found.push(...partCauses(info, object));
   const { validate } = info;
-  // Copies, as what it changes would be stored unchecked, or is stored already.
-  const own = found.length === 0 && validate ? ((yield* reparsing(object)) as Mutable) : undefined;
-  const more = own && validate?.(own, old && (yield* copying(old)), part);
+  let more: ReturnType<NonNullable<typeof validate>> | undefined;
+  if (validate && found.length === 0) {
+    // Copies, as what a program's changes would be stored unchecked, or is stored already.
+    const isOurs = isOurCheck(validate);
+    const own = isOurs ? object : ((yield* reparsing(object)) as Mutable);
+    more = validate(own, old && (isOurs ? old : yield* copying(old)), part);
+  }
   if (isPromise(more)) return Promise.resolve(more).then((late) => decide(causesOf(late, info), info, object, checked));
   decide([...found, ...causesOf(more, info)], info, object, checked);
   return undefined;
