@@ -35,7 +35,7 @@ import {
   type WriteOptions,
 } from '../cache/resource-client.ts';
 import { copyOf } from '../storage/values.ts';
-import { checkOptions, invalid, refusedBy } from '../watch/errors.ts';
+import { checkOptions, invalid, refusedBy, toJson } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import { atOnce, inPieces, type Soon, type Work } from '../watch/fair-queue.ts';
 import type { Watch } from '../watch/watch.ts';
@@ -154,7 +154,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const { info } = context;
     const kind = row.kind ?? info;
     const check = fieldCheck(kind, fieldValidation);
-    const sent = plain(patch);
+    const sent = plain(patch, 'patch');
     const place = placeOf(this, name);
     const fields = check && (await check());
     const terms = { place, row, dryRun, signal, writer };
@@ -254,18 +254,12 @@ async function answered<R>(
 }
 
 /** The object as if it had come as JSON: it shares nothing with the caller. */
-function plain(object: object): KubernetesObject {
-  const text = textOf(object);
-  if (text === undefined) throw invalid('object', object, 'an object');
-  return parseJson(new TextEncoder().encode(text)) as KubernetesObject;
-}
-
-function textOf(object: object): string | undefined {
+function plain(object: object, name: string = 'object'): KubernetesObject {
   try {
-    return JSON.stringify(object);
+    return parseJson(new TextEncoder().encode(toJson(name, object))) as KubernetesObject;
   } catch (error) {
     // The stack overflowed, far beyond the depth that a body may have.
-    if (error instanceof RangeError) throw tooDeep();
+    if ((error as Error).cause instanceof RangeError) throw tooDeep();
     throw error;
   }
 }

@@ -4,7 +4,7 @@
  *     live, config, manager -- applyConfiguration --> the object as an API server would store it, with its managedFields
  *     object, manager -- extractManaged --> the part that the manager has applied
  */
-import { checkOptions, checkText, invalid, isRecord, WatchError } from '../watch/errors.ts';
+import { checkOptions, checkText, invalid, isRecord, toJson, WatchError } from '../watch/errors.ts';
 import { atOnce } from '../watch/fair-queue.ts';
 import { FieldManager } from './field-manager.ts';
 import { type JsonSchema, TypedError } from './types.ts';
@@ -51,11 +51,11 @@ const APPLY_OPTIONS = [...EXTRACT_OPTIONS, 'manager', 'force', 'time', 'versions
  */
 export function applyConfiguration<T extends object>(live: T | undefined, config: object, options: ApplyOptions): T {
   const { manager, force = false, time = new Date(), schema, subresource = '', versions } = checkOptions(options, APPLY_OPTIONS);
-  const given = objectOf('config', config);
+  const given = sentOf('config', config);
   const apiVersion = checkText('config.apiVersion', given.apiVersion);
   if (checkText('options.manager', manager) === '') throw invalid('options.manager', manager, 'a name');
   if (!(time instanceof Date) || Number.isNaN(time.getTime())) throw invalid('options.time', time, 'a date');
-  const before = live === undefined ? undefined : objectOf('live', live);
+  const before = live === undefined ? undefined : sentOf('live', live);
   if (before && before.apiVersion !== apiVersion) throw invalid('live.apiVersion', before.apiVersion, JSON.stringify(apiVersion));
   const by = { manager, subresource: checkText('options.subresource', subresource), apiVersion, time: toTime(time), force };
   const fields = new FieldManager({ schema: schemaOf(schema), apiVersion, versions });
@@ -70,7 +70,7 @@ export function applyConfiguration<T extends object>(live: T | undefined, config
  */
 export function extractManaged<T extends object>(object: T, manager: string, options: ExtractOptions = {}): T | undefined {
   const { schema, subresource = '' } = checkOptions(options, EXTRACT_OPTIONS);
-  const given = objectOf('object', object);
+  const given = sentOf('object', object);
   const apiVersion = checkText('object.apiVersion', given.apiVersion);
   checkText('options.subresource', subresource);
   const fields = new FieldManager({ schema: schemaOf(schema), apiVersion });
@@ -92,6 +92,11 @@ const toTime = (time: Date): string => `${time.toISOString().slice(0, 19)}Z`;
 function objectOf(name: string, value: unknown): Readonly<Record<string, unknown>> {
   if (!isRecord(value)) throw invalid(name, value, 'an object');
   return value;
+}
+
+/** An object as a server would get it: JSON has no undefined members, which nobody can own. */
+function sentOf(name: string, value: object): Readonly<Record<string, unknown>> {
+  return objectOf(name, JSON.parse(toJson(name, objectOf(name, value))));
 }
 
 function schemaOf(schema: JsonSchema | undefined): JsonSchema | undefined {

@@ -39,7 +39,7 @@ import {
   WRITE_NAMES,
   type WriteOptions,
 } from '../cache/resource-client.ts';
-import { checkOptions, invalid, isRecord, WatchError } from '../watch/errors.ts';
+import { checkOptions, invalid, isRecord, toJson, WatchError } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 
@@ -124,7 +124,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     const { type = 'merge' } = checkedPatch(patch, options);
     const parameters = toParameters(options);
     const contentType = CONTENT_TYPES[type];
-    const body = type === 'apply' ? this.#written(patch, options.subresource) : JSON.stringify(patch);
+    const body = type === 'apply' ? this.#written(patch, options.subresource, 'patch') : toJson('patch', patch);
     return this.#object(placeOf(this, name), options, { method: 'PATCH', body, contentType, parameters });
   }
 
@@ -162,11 +162,11 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   }
 
   /** The text of an object. Fills in what all objects of a collection have in common. */
-  #written(object: object, subresource: string | undefined): string {
+  #written(object: object, subresource: string | undefined, name: string = 'object'): string {
     // Of the subresources, only a status has the kind of the objects.
-    if (subresource !== undefined && subresource !== 'status') return JSON.stringify(object);
+    if (subresource !== undefined && subresource !== 'status') return toJson(name, object);
     const { kind } = this.type;
-    return JSON.stringify({ apiVersion: apiVersionOf(this.type), ...(kind && { kind }), ...object });
+    return toJson(name, { apiVersion: apiVersionOf(this.type), ...(kind && { kind }), ...object });
   }
 
   async #object(place: NamespacedName, options: ObjectOptions, asked: Asked): Promise<T> {

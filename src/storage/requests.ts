@@ -5,7 +5,16 @@ import { FieldSelector, parseFieldSelector, rulesOf } from '../selectors/field-s
 import { LabelSelector, parseLabelSelector } from '../selectors/label-selector.ts';
 import { type Attributes, SelectionPredicate } from '../selectors/predicate.ts';
 import type { Labels } from '../selectors/syntax.ts';
-import { callable, checkOptions, invalid, isWatchError, shownOf, type WatchError, wholeNumber } from '../watch/errors.ts';
+import {
+  callable,
+  checkOptions,
+  checkText,
+  invalid,
+  isWatchError,
+  shownOf,
+  type WatchError,
+  wholeNumber,
+} from '../watch/errors.ts';
 import { checkKey, MAX_KEY_CHARS } from './keys.ts';
 import { badRequest, conflict } from './statuses.ts';
 import type {
@@ -69,9 +78,12 @@ function attributes<T>(names: readonly string[], fields: FieldFunctions<T>): (ob
   });
   return (object) => ({
     labels: metadataOf(object).labels as Labels | undefined,
-    fields: Object.fromEntries(wanted.map(([name, read]) => [name, read(object) ?? ''])),
+    fields: Object.fromEntries(wanted.map(([name, read]) => [name, fieldValue(name, read(object))])),
   });
 }
+
+/** What a function of `fields` has returned: no field equals a number, so whoever returns one must be told. */
+export const fieldValue = (name: string, value: unknown): string => checkText(`fields[${JSON.stringify(name)}]`, value ?? '');
 
 export interface ListPlan {
   /** Exactly this revision; undefined: the newest. */

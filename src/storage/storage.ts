@@ -111,7 +111,10 @@ export interface DeleteOptions<T> extends Preconditions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The fields that a field selector may use in addition to `metadata.name` and `metadata.namespace`, and how to read them. */
+/**
+ * The fields that a field selector may use in addition to `metadata.name` and `metadata.namespace`, and how to read them. Undefined
+ * counts as empty. To return anything else but a string, such as a number, is as good as to throw INVALID_ARGUMENT.
+ */
 export type FieldFunctions<T> = Readonly<Record<string, (object: T) => string | undefined>>;
 
 /** Options of {@link Storage.scope}. */

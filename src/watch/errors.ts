@@ -154,6 +154,45 @@ export function checkText(name: string, value: unknown): string {
   return value;
 }
 
+/**
+ * The JSON of an argument. Throws INVALID_ARGUMENT for what JSON cannot express, with its path, and for the numbers of which it would
+ * make null without a word, because null deletes in a merge patch. Only a text with a null is looked at more closely.
+ */
+export function toJson(name: string, object: object): string {
+  let text: string | undefined;
+  let cause: unknown;
+  try {
+    text = JSON.stringify(object);
+  } catch (error) {
+    cause = error;
+  }
+  const path = cause || text?.includes('null') ? tried(() => lossIn(object)) : undefined;
+  if (path !== undefined) throw new WatchError('INVALID_ARGUMENT', `${name}${path}: expected a value that JSON has`, { cause });
+  if (cause) throw new WatchError('INVALID_ARGUMENT', `${name}: ${whyOf(cause)}`, { cause });
+  if (text === undefined) throw invalid(name, object, 'an object');
+  return text;
+}
+
+/** The path of the first number in a value that JSON does not have. What has a `toJSON` speaks for itself. */
+function lossIn(value: unknown): string | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : '';
+  if (typeof (value as { toJSON?: unknown } | null | undefined)?.toJSON === 'function') return undefined;
+  if (!isContainer(value)) return typeof value === 'bigint' ? '' : undefined;
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length; at++) {
+      const below = lossIn(value[at]);
+      if (below !== undefined) return `[${at}]${below}`;
+    }
+    return undefined;
+  }
+  for (const name in value) {
+    const each = (value as Record<string, unknown>)[name];
+    const below = typeof each === 'string' ? undefined : lossIn(each);
+    if (below !== undefined) return `.${name}${below}`;
+  }
+  return undefined;
+}
+
 /** Returns `value` if it has this method; otherwise throws INVALID_ARGUMENT. */
 export function requireMethod<T>(name: string, value: T, method: keyof T & string, expected: string): T {
   if (typeof (value as T | undefined | null)?.[method] !== 'function') throw invalid(name, value, expected);

@@ -257,3 +257,19 @@ describe('what is stored', () => {
     expect((await all.get('a')).spec).toEqual({ item: 'x' });
   });
 });
+
+it('what JSON does not have is refused, with its path, and no null takes its place', async () => {
+  const all = orders('plain');
+  const metadata = { name: 'a' };
+  await all.create({ metadata, spec: { count: 2 } });
+  const cycle: Record<string, unknown> = { metadata };
+  cycle.self = cycle;
+  const failing = [
+    [all.patch('a', { spec: { count: 0 / 0 } }), 'patch.spec.count: expected a value that JSON has'],
+    [all.create({ metadata, spec: { count: 1 / 0 } }), 'object.spec.count: expected a value that JSON has'],
+    [all.update({ metadata, spec: { count: 1n as never } }), 'object.spec.count: expected a value that JSON has'],
+    [all.create(cycle as never), expect.stringContaining('object: Converting circular structure')],
+  ] as const;
+  for (const [write, message] of failing) await expect(write).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message });
+  expect((await all.get('a')).spec).toEqual({ count: 2 });
+});

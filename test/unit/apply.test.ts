@@ -513,7 +513,21 @@ describe('the functions', () => {
     expect(extractManaged(all, 'one', { schema, subresource: 'status' })).toEqual(status);
   });
 
+  it('own nothing that is undefined, as it is not in JSON', () => {
+    const live = applyConfiguration<Json>(undefined, thing({ name: 'x', count: undefined }), { manager: 'one', schema });
+    expect(Object.keys(live.spec as Json)).toEqual(['name']);
+    expect(applyConfiguration(live, thing({ count: 5 }), { manager: 'two', schema }).spec).toEqual({ name: 'x', count: 5 });
+    expect(extractManaged({ ...live, status: undefined }, 'one', { schema })).toEqual(thing({ name: 'x' }));
+  });
+
+  const cycle: Record<string, unknown> = {};
+  cycle.self = cycle;
+
   it.each<[string, () => unknown]>([
+    ['config: Converting circular structure', () => applyConfiguration(undefined, thing(cycle), { manager: 'one' })],
+    ['config.spec.count: expected a value', () => applyConfiguration(undefined, thing({ count: 1n }), { manager: 'one' })],
+    ['live.spec.count: expected', () => applyConfiguration<Json>(thing({ count: 0 / 0 }), thing({}), { manager: 'one' })],
+    ['object: Converting circular structure', () => extractManaged(thing(cycle), 'one')],
     ['config: expected an object', () => applyConfiguration(undefined, [], { manager: 'one' })],
     ['config.apiVersion: expected a string', () => applyConfiguration(undefined, {}, { manager: 'one' })],
     ['options.manager: expected a name', () => applyConfiguration(undefined, thing({}), { manager: '' })],

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { KubernetesObject, ListWatchOptions } from '../../src/cache/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
+import { predicateOf } from '../../src/storage/requests.ts';
 import { fate, turn } from './support.ts';
 
 interface Thing extends KubernetesObject {
@@ -207,6 +208,18 @@ test('a function of fields that throws selects nothing, and is told to onError, 
   });
   await put(silent, 'a');
   expect((await silent.list({ fieldSelector: 'n=1' })).items).toEqual([]);
+});
+
+test('a function of fields that returns a number selects nothing, and is told to onError', async () => {
+  const errors: unknown[] = [];
+  const options = { fields: { n: ({ n }: Thing) => n as never }, onError: (error: unknown) => errors.push(error) };
+  const storage = new MemoryStorage<Thing>(options);
+  await put(storage, 'a', 5);
+  for (const fieldSelector of ['n=5', 'n=', 'n!=7']) expect((await storage.list({ fieldSelector })).items).toEqual([]);
+  const told = { code: 'INVALID_ARGUMENT', message: 'fields["n"]: expected a string, got 5' };
+  expect(errors).toEqual([expect.objectContaining(told)]);
+  // Storages on a backend report what this throws.
+  expect(() => predicateOf({ fieldSelector: 'n=5' }, options.fields).matches({ n: 5 })).toThrow(expect.objectContaining(told));
 });
 
 test('a watch whose field compacts the history while it is asked is told 410', async () => {

@@ -53,6 +53,18 @@ const BASE = '/apis/example.com/v1';
 const asked = (): string[] => server.requests.map(({ method, url, body }) => `${method} ${url} ${body}`.trim());
 const sent = (): unknown => JSON.parse(server.requests.at(-1)?.body ?? '');
 
+it('sends nothing that JSON does not have', async () => {
+  const failing = [
+    [things.create({ ...thing, data: { k: 1n as never } }), 'object.data.k: expected a value that JSON has'],
+    [
+      things.patch('team/a', { spec: { items: [0, { count: 0 / 0 }] } }),
+      'patch.spec.items[1].count: expected a value that JSON has',
+    ],
+  ] as const;
+  for (const [write, message] of failing) await expect(write).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message });
+  expect(asked()).toEqual([]);
+});
+
 describe('paths', () => {
   it.each([
     ['pods', '/api/v1/pods'],

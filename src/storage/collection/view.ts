@@ -7,7 +7,7 @@ import type { LabelSelector } from '../../selectors/label-selector.ts';
 import { isPromise } from '../../watch/abort.ts';
 import type { Status } from '../../watch/event.ts';
 import { soon } from '../../watch/turn.ts';
-import { predicateOf } from '../requests.ts';
+import { fieldValue, predicateOf } from '../requests.ts';
 import type { ChangeEvent, FieldFunctions } from '../storage.ts';
 import type { ChangeLog, LogEntry } from './change-log.ts';
 
@@ -30,8 +30,8 @@ const NAMESPACE: Field = { prefix: '', read: (object) => metadataOf(object).name
 let readers = 0;
 
 /**
- * The fields by which objects below a prefix can be selected. If a function of the application throws, that is reported once per
- * object.
+ * The fields by which objects below a prefix can be selected. If a function of the application throws, or returns
+ * anything but a string, that is reported once per object.
  */
 export class FieldReader<T extends KubernetesObject> {
   /** Distinguishes readers with different functions. */
@@ -44,7 +44,9 @@ export class FieldReader<T extends KubernetesObject> {
     { prefix, onError }: { readonly prefix: string; readonly onError: (error: unknown) => void },
   ) {
     this.functions = functions;
-    const own = Object.entries(functions).map(([name, readFrom]) => [name, toField(readFrom, prefix, onError)] as const);
+    const own = Object.entries(functions).map(
+      ([name, readFrom]) => [name, toField((object: T) => fieldValue(name, readFrom(object)), prefix, onError)] as const,
+    );
     // In likely order of objects per value, the fewest first: objects are found by the first field that is pinned.
     this.#fields = new Map([['metadata.name', NAME], ...own, ['metadata.namespace', NAMESPACE]]);
   }
@@ -59,7 +61,7 @@ export class FieldReader<T extends KubernetesObject> {
 }
 
 function toField<T extends KubernetesObject>(
-  readFrom: (object: T) => string | undefined,
+  readFrom: (object: T) => string,
   prefix: string,
   onError: (error: unknown) => void,
 ): Field {
@@ -68,7 +70,7 @@ function toField<T extends KubernetesObject>(
     prefix,
     read(object) {
       try {
-        return readFrom(object as T) ?? '';
+        return readFrom(object as T);
       } catch (error) {
         if (!told.has(object)) onError(error);
         told.add(object);
