@@ -249,7 +249,12 @@ describe('hooks', () => {
     await call('PATCH', `${A}/scale`, { spec: { replicas: 3 } });
     for (const object of kept) spoil(object); // a hook may keep them
     const { metadata, spec, more } = (await call('GET', A)).body;
-    expect([updated.spec, metadata.labels, spec, more]).toEqual([{ item: 'y', count: 1 }, undefined, { item: 'y', count: 3 }, undefined]);
+    expect([updated.spec, metadata.labels, spec, more]).toEqual([
+      { item: 'y', count: 1 },
+      undefined,
+      { item: 'y', count: 3 },
+      undefined,
+    ]);
     expect(seen).toHaveLength(5);
   });
 
