@@ -89,13 +89,20 @@ interface PageParts {
   readonly templates: string;
 }
 
+/** A style without the white space that it can be read by; none of its strings has what is replaced here. */
+const packed = (style: string): string =>
+  style
+    .replace(/\s*([{};])\s*/g, '$1')
+    .replace(/([:,]) /g, '$1')
+    .replaceAll(';}', '}');
+
 /**
  * Makes a page of one file that loads nothing, so it works without a network: head, header with the state of the connection,
  * content, script. Data is inserted only as text, never as markup.
  */
 export function inOneFile({ style = '', script, heading = 'watchmux', skip, main, templates }: PageParts): LivePage {
   const title = heading.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
-  const styles = STYLE + style;
+  const styles = packed(STYLE + style);
   // The only sequences that an inline script must not contain. The replacements mean the same in JavaScript.
   const safe = script.replaceAll('</script', '<\\/script').replaceAll('<!--', '\\x3c!--');
   const policy = [

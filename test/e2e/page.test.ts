@@ -93,7 +93,7 @@ inBrowsers('the live page', ({ name, launch, often }) => {
     await until(async () => (await server.stats()).accepted === 2);
     const { page, faults } = await visit(server.url);
     // It is one file, and small.
-    expect((await text(server.url)).length).toBeLessThan(86_000);
+    expect((await text(server.url)).length).toBeLessThan(85_000);
     const slow = await webSocket(server.url);
     slow.pause();
     await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 2);

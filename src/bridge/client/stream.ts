@@ -1,3 +1,4 @@
+import { tried } from '../../watch/errors.ts';
 import { EVENT_STREAM, JSON_LINES } from '../protocol.ts';
 import { LOST, UNREADABLE } from './machine.ts';
 import {
@@ -116,14 +117,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
   };
 }
 
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
+const isJson = (text: string): boolean => tried(() => JSON.parse(text)) !== undefined;
 
 /**
  * Takes a chunk of bytes and returns the frames that it completes. Without a chunk, it returns what is left at the end of the
