@@ -4,8 +4,10 @@ const GROUNDS = ['panel', 'ground', 'soft', 'bad-tint'] as const;
 
 /** Returns the ratios in light and dark, by ink and ground. */
 export function contrast(html: string): Record<'light' | 'dark', Record<string, number>> {
-  const dark = Array.from(html.matchAll(/prefers-color-scheme: dark\) \{\s*:root \{([^}]*)/g), ([, rules]) => rules).join(';');
-  const light = Array.from(html.matchAll(/(?<!\) \{\s*):root \{([^}]*)/g), ([, rules]) => rules).join(';');
+  const dark = Array.from(html.matchAll(/prefers-color-scheme:\s*dark\)\s*\{\s*:root\s*\{([^}]*)/g), ([, rules]) => rules).join(
+    ';',
+  );
+  const light = Array.from(html.matchAll(/(?<!\)\s*\{\s*):root\s*\{([^}]*)/g), ([, rules]) => rules).join(';');
   return { light: ratios(light), dark: ratios(dark) };
 }
 
