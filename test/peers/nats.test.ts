@@ -250,7 +250,8 @@ describe.skipIf(missing)('hubs on NATS', () => {
   });
 
   test('a stream that was deleted and created again is another one', async () => {
-    const stream = open();
+    // In memory: nats-server 2.9 removes the files of a stream later, and with them those of one that has its name by then.
+    const stream = open({ create: { storage: 'memory' } });
     const hub = new Hub({ source: stream });
     await hub.publish({ type: 'MODIFIED', object: 1 });
     await poll(() => hub.stats().accepted).toBe(1);
