@@ -131,6 +131,22 @@ describe.each(Object.entries(TRANSPORTS))('over %s', (name, enter) => {
     await expect.poll(again.ended).toBe(401);
   });
 
+  test('an identity ends at its time of day, though the clock is set, and runs on while the machine sleeps', async () => {
+    let setMs = 0;
+    const now = (): number => NOW + setMs;
+    const made = await open({ now, authenticate: () => ({ name: 'ann', expiresAtMs: NOW + HOUR }) });
+    const { ended } = await enter(made);
+    await expect.poll(() => made.server.stats.watchers).toBe(1);
+    setMs = HOUR - 1;
+    made.clock.advance(15_000);
+    await macrotask();
+    expect(made.server.stats.watchers).toBe(1);
+    setMs = HOUR;
+    made.clock.advance(15_000);
+    await expect.poll(ended).toBe('end');
+    await expect.poll(() => made.server.stats.watchers).toBe(0);
+  });
+
   test('those who are chosen are disconnected, and nobody else', async () => {
     let users = 0;
     const made = await open({ authenticate: () => ({ name: users++ === 0 ? 'ann' : 'bob' }) });

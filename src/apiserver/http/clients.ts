@@ -155,11 +155,15 @@ class ClientWatch implements Slot {
 
 /** How many calls of `authorize` may be pending at the same time. */
 const MAX_ASKING = 100;
+/** How often the ends of identities are compared with the time of day, which may be set, or run on while the machine sleeps. */
+const EXPIRY_CHECK_MS = 60_000;
 
 export class WatchClients implements TimerMember {
   readonly #settings: Settings;
   readonly #hooks: Hooks;
   readonly #timer: SharedTimer | undefined;
+  readonly #expiryTimer: SharedTimer | undefined;
+  readonly #expiry: TimerMember = { tick: () => this.#endExpired() };
   readonly #all: Set<ClientWatch> = new Set();
   /** How often clients have been disconnected. */
   disconnects: number = 0;
@@ -170,8 +174,9 @@ export class WatchClients implements TimerMember {
   constructor(settings: Settings, hooks: Hooks) {
     this.#settings = settings;
     this.#hooks = hooks;
-    const { authorize, reauthorizeMs, clock } = settings;
+    const { authenticate, authorize, reauthorizeMs, clock } = settings;
     this.#timer = authorize && toSharedTimer(reauthorizeMs, clock);
+    this.#expiryTimer = authenticate && toSharedTimer(EXPIRY_CHECK_MS, clock);
   }
 
   /** How long an identity is still valid, in ms; Infinity if it does not expire. */
@@ -182,12 +187,16 @@ export class WatchClients implements TimerMember {
   add(admission: WatchAdmission): Slot {
     const watch = new ClientWatch(this, admission);
     this.#all.add(watch);
-    if (this.#all.size === 1) this.#timer?.add(this);
+    if (this.#all.size > 1) return watch;
+    this.#timer?.add(this);
+    this.#expiryTimer?.add(this.#expiry);
     return watch;
   }
 
   delete(watch: ClientWatch): void {
-    if (this.#all.delete(watch) && this.#all.size === 0) this.#timer?.remove(this);
+    if (!this.#all.delete(watch) || this.#all.size > 0) return;
+    this.#timer?.remove(this);
+    this.#expiryTimer?.remove(this.#expiry);
   }
 
   /** Ends the watches of the chosen clients at once. Returns how many. */
@@ -196,6 +205,10 @@ export class WatchClients implements TimerMember {
     const chosen = [...this.#all].filter(({ client }) => verdictOf('which', which(client)));
     for (const watch of chosen) watch.end('cut');
     return chosen.length;
+  }
+
+  #endExpired(): void {
+    for (const watch of this.#all) if (this.leftMs(watch.client.identity) <= 0) watch.end('stop');
   }
 
   tick(): void {
