@@ -106,7 +106,7 @@ export class QueueState<K> {
   checkRoom(): void {
     const { maxKeys, name } = this.#options;
     if (this.#entries.size < maxKeys) return;
-    throw new WatchError('OVERLOADED', `work queue ${name}: it holds ${maxKeys} keys`, { limit: maxKeys });
+    throw new WatchError('OVERLOADED', `${`work queue ${name}`.trim()}: it holds ${maxKeys} keys`, { limit: maxKeys });
   }
 
   /** A run of this key is owed. If one is owed already, only a higher priority has an effect. */

@@ -174,7 +174,7 @@ describe('changes become keys', () => {
     await start();
     informer.set('a');
     informer.set('b');
-    expect(told).toEqual(['event b WatchError: work queue : it holds 1 keys']);
+    expect(told).toEqual(['event b WatchError: work queue: it holds 1 keys']);
   });
 
   it('filter and resyncMs are the business of the informer', async () => {

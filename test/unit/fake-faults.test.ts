@@ -231,6 +231,28 @@ describe('the faults of a FakeListWatcher', () => {
     await source.list();
   });
 
+  it('record what was asked, and not who did', async () => {
+    const source = new FakeListWatcher({ objects: [named('a')] });
+    const { signal } = new AbortController();
+    await source.list({ labelSelector: 'a', signal });
+    const watch = await source.watch({ resourceVersion: '1', onSkip: () => {}, signal } as never);
+    expect(source.requests.map(({ options }) => Object.entries(options))).toEqual([
+      [['labelSelector', 'a']],
+      [['resourceVersion', '1']],
+    ]);
+    watch.stop();
+  });
+
+  it('are refused if they have no number', () => {
+    const source = new FakeListWatcher();
+    for (const events of [-1, 0.5, Number.NaN, '1' as never]) {
+      expect(() => source.cutAfter(events)).toThrow(/^events: expected a whole number >= 0, got /);
+      expect(() => source.errorAfter(events)).toThrow(/^events: expected a whole number >= 0, got /);
+    }
+    for (const ms of [Number.NaN, Number.POSITIVE_INFINITY, '1' as never])
+      expect(() => new FakeClock(ms)).toThrow(/^startMs: expected a finite number of milliseconds, got /);
+  });
+
   it.each<[string, (watch: Watch<unknown>, abort: AbortController, source: FakeListWatcher) => unknown]>([
     ['time', () => {}],
     ['stop', (watch) => watch.stop()],

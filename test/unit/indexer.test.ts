@@ -276,6 +276,11 @@ describe('an indexer', () => {
       () => new Indexer<Pod>({ indexers: 7 as never }),
       'indexers: expected an object of functions, got 7',
     ],
+    [
+      'indexers in a list',
+      () => new Indexer<Pod>({ indexers: [] as never }),
+      'indexers: expected an object of functions, got Array {}',
+    ],
     ['an unknown option', () => new Indexer<Pod>({ indexes: {} } as never), 'unknown option indexes: did you mean indexers?'],
   ])('refuses %s', (_, call, message) => {
     expect(call).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message }));

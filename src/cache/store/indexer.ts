@@ -1,4 +1,4 @@
-import { callable, checkOptions, checkText, getOrMake, invalid, requireMethod } from '../../watch/errors.ts';
+import { callable, checkOptions, checkText, getOrMake, invalid, isRecord, requireMethod } from '../../watch/errors.ts';
 import { namespaceOf } from '../object.ts';
 import { Store, type StoreListOptions, type StoreOptions } from './store.ts';
 
@@ -43,7 +43,7 @@ export class Indexer<T, Name extends string = string> extends Store<T> {
    * @throws {WatchError} INVALID_ARGUMENT for a name that exists, and for anything but functions. What an index function throws.
    */
   addIndexers<More extends string>(indexers: Indexers<T, More>): Indexer<T, Name | More> {
-    if (!indexers || typeof indexers !== 'object') throw invalid('indexers', indexers, 'an object of functions');
+    if (!isRecord(indexers)) throw invalid('indexers', indexers, 'an object of functions');
     const added = Object.entries<IndexFunction<T>>(indexers);
     for (const [name, indexFunction] of added) {
       if (this.#indexes.has(name)) throw invalid('indexers', name, 'a name that no index has yet');

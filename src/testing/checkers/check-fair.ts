@@ -1,4 +1,4 @@
-import { type Finding, type Violation, violation } from './history.ts';
+import { checkSteps, type Finding, type StepNames, type Violation, violation } from './history.ts';
 
 /** One thing that happened to the work that clients ask for, in the order in which it was seen. */
 export type WorkStep =
@@ -29,11 +29,14 @@ interface ClientRecord {
 /** For the inaccuracy of clocks, and the least that a piece counts for. */
 const TOLERANCE_MS = 1;
 
+const STEPS: StepNames<WorkStep> = { ask: true, begin: true, end: true, idle: true };
+
 /**
  * **Fair**: while a client has something to do, no other client is worked for longer than it is, except for one piece of each.
  * Two pieces at once, a piece that nobody asked for, and work that is left when the history says `idle` are also violations.
  */
 export function checkFair({ steps }: WorkHistory): Violation | undefined {
+  checkSteps(steps, STEPS);
   const clients = new Map<string, ClientRecord>();
   let working: string | undefined;
   for (const [at, each] of steps.entries()) {

@@ -1,5 +1,5 @@
 import { getOrMake } from '../../watch/errors.ts';
-import { type Finding, show, type Violation, violation } from './history.ts';
+import { checkSteps, type Finding, type StepNames, show, type Violation, violation } from './history.ts';
 
 /** One thing that happened to a work queue, in the order in which it was seen. */
 export type QueueStep<K = unknown> =
@@ -22,6 +22,8 @@ export interface QueueHistory<K = unknown> {
   readonly keyOf?: ((key: K) => unknown) | undefined;
 }
 
+const STEPS: StepNames<QueueStep> = { add: true, delay: true, get: true, done: true, shutdown: true, drained: true };
+
 /** What is known about a key. */
 interface KeyRecord {
   worker: string | undefined;
@@ -38,6 +40,7 @@ interface KeyRecord {
  * before that, the key may still be queued.
  */
 export function checkSerial<K>({ steps, keyOf = (key) => key }: QueueHistory<K>): Violation | undefined {
+  checkSteps(steps, STEPS);
   const keys = new Map<unknown, KeyRecord>();
   let over = false;
   for (const [at, each] of steps.entries()) {

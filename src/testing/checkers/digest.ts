@@ -1,7 +1,7 @@
 import { foldKey, objectKey } from '../../broadcast/fold.ts';
-import { getOrMake, invalid } from '../../watch/errors.ts';
+import { getOrMake, invalid, oneOf } from '../../watch/errors.ts';
 import { isErrorEvent, type WatchEvent } from '../../watch/event.ts';
-import { type History, RULES, type Step, show, type WatcherOptions } from './history.ts';
+import { checkSteps, type History, RULES, type Step, type StepNames, show, type WatcherOptions } from './history.ts';
 
 /** An event that a watcher should receive. Times are indices of steps. */
 export interface Due<E> {
@@ -73,9 +73,18 @@ export interface Digest<E> {
   readonly behind: number;
 }
 
+const STEPS: StepNames<Step> = {
+  ...{ publish: true, accepted: true, refused: true, watch: true, read: true, asked: true, delivered: true, end: true },
+  ...{ gap: true, threw: true, stop: true, return: true, stopped: true, counts: true, shutdown: true, 'gave-up': true },
+  ...{ closed: true, leftovers: true },
+};
+
 /** Arranges a history by watcher. */
 export function digest<E>(history: History<E>): Digest<E> {
   const { steps, idOf = (event) => (event as WatchEvent).object, incoming = 25 } = history;
+  checkSteps(steps, STEPS);
+  for (const [at, step] of steps.entries())
+    if (step.step === 'watch') oneOf(`steps[${at}].options.overflow`, step.options?.overflow, Object.keys(RULES));
   const first = (kind: Step['step']): number => indexOf(steps, ({ step }) => step === kind);
   const waits = steps.some((step) => step.step === 'watch' && RULES[step.options.overflow].waits);
   const known = {

@@ -1,4 +1,4 @@
-import { tried } from '../../watch/errors.ts';
+import { invalid, oneOf, tried } from '../../watch/errors.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 
 /**
@@ -74,6 +74,19 @@ export type Step<E = unknown> =
   | { readonly step: 'shutdown' | 'gave-up' | 'closed' }
   /** What is left after the end: timers as in `FakeClock.pending`, and abort listeners. */
   | { readonly step: 'leftovers'; readonly timers: number; readonly listeners: number };
+
+/** The names of the steps of a history: all of them, or the types do not fit. */
+export type StepNames<S extends { readonly step: string }> = Readonly<Record<S['step'], true>>;
+
+/**
+ * Throws INVALID_ARGUMENT for a step that does not exist. If it were passed over, a misspelt history would be one in which nothing
+ * went wrong.
+ */
+export function checkSteps<S extends { readonly step: string }>(steps: readonly S[], names: StepNames<S>): void {
+  if (!Array.isArray(steps)) throw invalid('steps', steps, 'an array of steps');
+  const known = Object.keys(names);
+  for (const [at, each] of steps.entries()) oneOf(`steps[${at}].step`, (each as Partial<S> | undefined)?.step ?? 'none', known);
+}
 
 /** The name of a guarantee of caches; see {@link GUARANTEES}. */
 export type CacheGuaranteeName = 'Consistent' | 'Monotonic' | 'Fresh' | 'Convergent' | 'Folded' | 'Synced' | 'Told';

@@ -12,8 +12,13 @@ export class FakeClock implements Clock {
   private time: number;
   private readonly timers: Set<Timer> = new Set();
 
-  /** Starts at `startMs`, 0 by default. */
+  /**
+   * Starts at `startMs`, 0 by default.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for anything but a finite number.
+   */
   constructor(startMs: number = 0) {
+    if (!Number.isFinite(startMs)) throw invalid('startMs', startMs, 'a finite number of milliseconds');
     this.time = startMs;
   }
 

@@ -27,7 +27,7 @@ const MAX_REQUESTS = 10_000;
  * of open connections are in that class itself.
  */
 export abstract class FakeFaults {
-  /** The requests so far, up to 10,000. */
+  /** The requests so far, up to 10,000. Their options are those that a server would get: no signals, and no functions. */
   readonly requests: FakeRequest[] = [];
   readonly #failures: Record<FakeRequest['verb'], unknown[]> = { list: [], watch: [] };
   readonly #clock: Clock | undefined;
@@ -68,12 +68,12 @@ export abstract class FakeFaults {
 
   /** Every watch opened from now on ends after this many events. Infinity, the default: none does. */
   cutAfter(events: number): void {
-    this.#cutAfter = events;
+    this.#cutAfter = eventCount(events);
   }
 
   /** Every watch opened from now on gets this ERROR, by default 410, after this many events. Infinity: none does. */
   errorAfter(events: number, status: Status = expired()): void {
-    this.#error = { after: events, status };
+    this.#error = { after: eventCount(events), status };
   }
 
   /** The next `times` watches are accepted and end at once, without an event. 0: no further watches do. */
@@ -127,7 +127,7 @@ export abstract class FakeFaults {
     const { verb, options } = request;
     const { signal } = options;
     signal?.throwIfAborted();
-    if (this.requests.length < MAX_REQUESTS) this.requests.push(request);
+    if (this.requests.length < MAX_REQUESTS) this.requests.push({ verb, options: dataOf(options) });
     if (this.#delayMs > 0) await sleep(this.#delayMs, { clock: this.#clock, signal });
     if (this.#held) await released(this.#held.promise, signal);
     signal?.throwIfAborted();
@@ -259,4 +259,14 @@ export function checkMatch({ resourceVersion = '', resourceVersionMatch, continu
     (resourceVersionMatch === 'Exact' && resourceVersion === '0' && 'Exact is forbidden for resourceVersion 0') ||
     (resourceVersionMatch !== 'Exact' && resourceVersionMatch !== 'NotOlderThan' && 'it must be Exact or NotOlderThan');
   if (wrong) throw refusal(422, 'Invalid', undefined, `resourceVersionMatch: ${wrong}`);
+}
+
+/** Signals and functions would keep their callers in memory, with all that these hold. */
+function dataOf<O extends object>(options: O): O {
+  const isData = (value: unknown): boolean => typeof value !== 'function' && !(value instanceof AbortSignal);
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => isData(value))) as O;
+}
+
+function eventCount(events: number): number {
+  return events === Number.POSITIVE_INFINITY ? events : wholeNumber('events', events);
 }

@@ -1,7 +1,7 @@
 import type { ResourceVersionMatch } from '../../../cache/list-watcher.ts';
 import { compareVersions, type VersionComparator } from '../../../cache/versions.ts';
 import type { ChangeType } from '../../../watch/event.ts';
-import { type Finding, show, type Violation, violation } from '../history.ts';
+import { checkSteps, type Finding, type StepNames, show, type Violation, violation } from '../history.ts';
 
 /**
  * The objects of a collection, by key. An object is represented by anything that differs when the object does, for example its
@@ -231,6 +231,13 @@ export function difference(
   return undefined;
 }
 
+const STEPS: StepNames<CacheStep> = {
+  ...{ source: true, changed: true, expired: true, restored: true, settled: true },
+  ...{ cache: true, synced: true, reached: true, stopped: true },
+  ...{ handler: true, call: true, returned: true, 'handler-synced': true, removed: true },
+  ...{ list: true, listed: true, watch: true, event: true, bookmark: true, stop: true, end: true, refused: true },
+};
+
 /** What is wrong with each kind of step, if anything; other kinds do not matter. */
 type Judges = { readonly [S in CacheStep['step']]?: (step: CacheStepOf<S>, source: SourceHistory) => Finding | undefined };
 
@@ -240,6 +247,7 @@ export function judged(
   { steps, compare }: CacheHistory,
   judges: Judges,
 ): Violation | undefined {
+  checkSteps(steps, STEPS);
   const source = new SourceHistory(compare);
   for (const step of steps) {
     source.learn(step);
