@@ -14,7 +14,7 @@ import { refused } from '../storage/statuses.ts';
 import { copying } from '../storage/values.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { type Clock, within } from '../watch/clock.ts';
-import { isNullish, isRecord, shownOf } from '../watch/errors.ts';
+import { checkOptions, isNullish, isRecord, shownOf } from '../watch/errors.ts';
 import { inPieces, type Work } from '../watch/fair-queue.ts';
 import { asDenial } from './api-status.ts';
 
@@ -99,7 +99,8 @@ export class Denied extends Error {
 }
 
 /** A review's `deny`. */
-export const deny: AdmissionReview['deny'] = (message, status) => {
+export const deny: AdmissionReview['deny'] = (message, status = {}) => {
+  checkOptions(status, ['code', 'reason']);
   throw new Denied(message, status);
 };
 

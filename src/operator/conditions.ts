@@ -1,5 +1,6 @@
 /** The conditions of an object: what a controller reports about it, and since when. Upstream: `api/meta`. */
 import type { KubernetesObject } from '../cache/object.ts';
+import { checkText, invalid, oneOf } from '../watch/errors.ts';
 
 /** Something that is true, false or unknown, and since when. Upstream: `metav1.Condition`. */
 export interface Condition {
@@ -39,6 +40,8 @@ export function atTimeOf<R>(now: () => number, work: () => R): R {
   }
 }
 
+const STATES: readonly Condition['status'][] = ['True', 'False', 'Unknown'];
+
 /** A condition as it is written here. */
 type Written = { -readonly [K in keyof Condition]: unknown };
 type Writing = { status?: { conditions?: Written[] | null } | null };
@@ -47,18 +50,24 @@ type Writing = { status?: { conditions?: Written[] | null } | null };
  * Sets the condition of this type in `object.status.conditions`, which it creates if need be. Returns whether anything changed.
  *
  * `lastTransitionTime` changes only together with `status`: to that of the condition, otherwise to now, in whole seconds.
- * Everything else becomes what the condition says; what it leaves out becomes empty.
+ * Everything else becomes what the condition says; what it leaves out becomes empty. Throws INVALID_ARGUMENT for a status other
+ * than True, False and Unknown, and for anything that is no text.
  *
  *     setCondition(order, { type: 'Ready', status: 'True', reason: 'Paid', observedGeneration: order.metadata.generation });
  *
  * Upstream: `meta.SetStatusCondition`.
  */
 export function setCondition(object: WithConditions, condition: Condition, { now = timeOfDay }: ConditionOptions = {}): boolean {
+  const { type, status, reason, message = '', observedGeneration = 0 } = condition;
+  if (checkText('type', type) === '') throw invalid('type', type, 'a name such as Ready');
+  oneOf('status', status, STATES);
+  checkText('reason', reason);
+  checkText('message', message);
+  if (condition.lastTransitionTime !== undefined) checkText('lastTransitionTime', condition.lastTransitionTime);
   const holder = object as Writing;
   holder.status ??= {};
   holder.status.conditions ??= [];
   const { conditions } = holder.status;
-  const { type, status, reason, message = '', observedGeneration = 0 } = condition;
   const since = (): string => condition.lastTransitionTime || `${new Date(now()).toISOString().slice(0, -5)}Z`;
   const known = conditions.find((each) => each.type === type);
   if (!known) {

@@ -18,6 +18,7 @@
 
 import { type KubernetesObject, metadataOf, splitKey } from '../cache/object.ts';
 import type { Indexers } from '../cache/store/indexer.ts';
+import { faultOfKey } from '../selectors/syntax.ts';
 import { isAbortOf, untilAborted, whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, checkOptions, checkText, invalid, isRecord, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
@@ -46,7 +47,7 @@ import type {
   When,
 } from './operator-options.ts';
 import { controllerOf, ownersOf } from './owners.ts';
-import { answerOf, isDeleting } from './predicates.ts';
+import { answerOf, COLLECTORS, isDeleting, isLeftToCollector } from './predicates.ts';
 import { askedDelayMs, isConflict, isFieldConflict } from './refusals.ts';
 import { Begun, createRequest, type OperatorDeps, type RequestDeps } from './request.ts';
 
@@ -392,6 +393,7 @@ export class OperatorController<T extends KubernetesObject> {
   async #step(request: ReconcileRequest<T>): Promise<number | undefined> {
     const { finalizer } = this.#options;
     const { object, signal } = request;
+    if (this.#owns.length > 0 && isLeftToCollector(object)) return undefined; // what it would apply is deleted, or given up
     if (!finalizer || !object) return requeueAfterOf(await this.#options.reconcile(request));
     const { name } = finalizer;
     const resource = request.resource<T>(kindOf(this.#options.for));
@@ -442,7 +444,9 @@ export function checkController<T extends KubernetesObject>(options: OperatorCon
   if (!callable('reconcile', reconcile)) throw invalid('reconcile', reconcile, 'a function');
   if (finalizer !== undefined) {
     if (!isRecord(finalizer)) throw invalid('finalizer', finalizer, '{ name, finalize }');
-    checkText('finalizer.name', checkOptions(finalizer, ['name', 'finalize']).name);
+    const called = checkText('finalizer.name', checkOptions(finalizer, ['name', 'finalize']).name);
+    if (faultOfKey(called) || COLLECTORS.includes(called))
+      throw invalid('finalizer.name', called, 'a name of your own, such as example.com/website');
     if (!callable('finalizer.finalize', finalizer.finalize)) throw invalid('finalizer.finalize', undefined, 'a function');
   }
   if (rateLimiter) requireMethod('rateLimiter', rateLimiter, 'when', 'a RateLimiter');

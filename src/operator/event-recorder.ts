@@ -338,7 +338,7 @@ export class EventRecorder {
     for (let series = this.#next(writer); series; series = this.#next(writer)) {
       this.#queue.delete(series);
       this.#writing.add(series);
-      await this.#write(series);
+      if (series.told < series.count) await this.#write(series); // a flush queues what is being written, too
       this.#writing.delete(series);
       this.#settle(series);
       if (this.#queue.has(series)) this.#start(); // it may be the other writer's now

@@ -131,7 +131,9 @@ export class OperatorHealth {
       result.then(ended, ended);
     }
     try {
-      await within(result, { limitMs: CHECK_MS, clock: this.#deps.clock ?? systemClock, what: () => `the check ${name}` });
+      const what = (): string => `the check ${name}`;
+      const said = await within(result, { limitMs: CHECK_MS, clock: this.#deps.clock ?? systemClock, what });
+      if (said === false) return { name, ok: false, error: new Error('it returned false') };
       return { name, ok: true };
     } catch (error) {
       return { name, ok: false, error };

@@ -195,7 +195,7 @@ export interface OperatorControllerOptions<
 
 /** What an operator does before an object is deleted. */
 export interface FinalizerOptions<T extends object> {
-  /** Such as `websites.example.com/files`. Servers require a slash in it. */
+  /** Such as `websites.example.com/files`. Servers warn of a name without a slash. */
   readonly name: string;
   /** Called, and again after failures, until it returns. It must also succeed if there is nothing to remove, or no longer. */
   finalize(
@@ -263,7 +263,7 @@ export interface ListenOptions {
   readonly host?: string | undefined;
 }
 
-/** A check of your own: it fails if it throws or rejects. */
+/** A check of your own: it fails if it throws, rejects, or returns false. */
 export type OperatorCheck = () => unknown;
 
 /** Checks of your own, by name. */

@@ -123,7 +123,10 @@ export class Operator {
     this.#options = options;
     this.#metrics = new OperatorMetrics(this.#telemetry);
     this.#clock = clock ?? systemClock;
-    this.#failures = new Failures(`operator ${name}`, { clock: this.#clock, print: (line) => log.error(line) });
+    this.#failures = new Failures(`operator ${name}`, {
+      clock: this.#clock,
+      print: (line, isGood) => log[isGood ? 'info' : 'error'](line),
+    });
     const tell: OperatorDeps['tell'] = (error, failure) => this.#tell(error, failure);
     const caches: KindCaches = new KindCaches({
       ...{ cluster, namespace, clock, keep },

@@ -51,6 +51,15 @@ export function isDeleting(object: object | undefined): boolean {
   return (metadataOf(object).deletionTimestamp ?? null) !== null;
 }
 
+/** The finalizers of the garbage collector: it gives up, or deletes, what the object owns, and then lets the object go. */
+export const COLLECTORS: readonly string[] = ['orphan', 'foregroundDeletion'];
+
+/** Whether an object is being deleted, and nobody but the garbage collector still holds it. */
+export function isLeftToCollector(object: object | undefined): boolean {
+  const { finalizers = [] } = metadataOf(object);
+  return isDeleting(object) && finalizers.length > 0 && finalizers.every((each) => COLLECTORS.includes(each));
+}
+
 /** The result of a `when`, which cannot be async. */
 export function answerOf<T extends object>(when: When<T>, ...change: Parameters<When<T>>): boolean {
   return verdictOf('when', when(...change));

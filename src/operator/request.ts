@@ -171,6 +171,16 @@ function checkPlace({ type, namespace }: ResourceClient, given: object, kind: st
 /** A copy of an object, with its owner reference and a name. */
 function ownedBy(owner: KubernetesObject, given: object, namespaced: boolean): object {
   const { name = metadataOf(owner).name, namespace = namespaceOf(owner), ...own } = metadataOf(given);
+  if (own.generateName !== undefined)
+    throw invalid('object.metadata.generateName', own.generateName, 'none: apply needs the name, and `create` generates one');
+  if (!namespaced && namespaceOf(owner))
+    throw invalid(
+      'object.kind',
+      (given as KubernetesObject).kind,
+      `a namespaced kind: ${keyOf(owner)} can own only what is in its namespace`,
+    );
+  if (namespaced && !namespace)
+    throw invalid('object.metadata.namespace', namespace, `one, because ${metadataOf(owner).name}, its owner, has none`);
   const object = { ...given, metadata: { ...own, name, ...(namespaced && namespace && { namespace }) } };
   setOwner(object, owner);
   return object;

@@ -156,7 +156,8 @@ export function checkText(name: string, value: unknown): string {
 
 /**
  * The JSON of an argument. Throws INVALID_ARGUMENT for what JSON cannot express, with its path, and for the numbers of which it would
- * make null without a word, because null deletes in a merge patch. Only a text with a null is looked at more closely.
+ * make null without a word, because null deletes in a merge patch; also for a map or a set, of which it would make `{}`. Only a text
+ * with one of these is looked at more closely.
  */
 export function toJson(name: string, object: object): string {
   let text: string | undefined;
@@ -166,18 +167,19 @@ export function toJson(name: string, object: object): string {
   } catch (error) {
     cause = error;
   }
-  const path = cause || text?.includes('null') ? tried(() => lossIn(object)) : undefined;
+  const path = cause || (text && /null|\{\}/.test(text)) ? tried(() => lossIn(object)) : undefined;
   if (path !== undefined) throw new WatchError('INVALID_ARGUMENT', `${name}${path}: expected a value that JSON has`, { cause });
   if (cause) throw new WatchError('INVALID_ARGUMENT', `${name}: ${whyOf(cause)}`, { cause });
   if (text === undefined) throw invalid(name, object, 'an object');
   return text;
 }
 
-/** The path of the first number in a value that JSON does not have. What has a `toJSON` speaks for itself. */
+/** The path of the first number, map or set in a value that JSON does not have. What has a `toJSON` speaks for itself. */
 function lossIn(value: unknown): string | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : '';
   if (typeof (value as { toJSON?: unknown } | null | undefined)?.toJSON === 'function') return undefined;
   if (!isContainer(value)) return typeof value === 'bigint' ? '' : undefined;
+  if (value instanceof Map || value instanceof Set) return '';
   if (Array.isArray(value)) {
     for (let at = 0; at < value.length; at++) {
       const below = lossIn(value[at]);

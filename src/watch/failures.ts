@@ -59,8 +59,8 @@ interface FailuresOptions {
   /** Gets every failure instead. What it throws is ignored, because there is nobody to report it to. */
   readonly onError?: ((error: unknown) => void) | undefined;
   readonly clock?: Clock | undefined;
-  /** Where lines go; default `console.error`. What it throws is ignored. */
-  readonly print?: ((line: string) => void) | undefined;
+  /** Where lines go; default `console.error`. `isGood`: something works again. What it throws is ignored. */
+  readonly print?: ((line: string, isGood: boolean) => void) | undefined;
 }
 
 /** The failures of one object. See the top of this file. */
@@ -99,7 +99,7 @@ export class Failures {
     subject.well();
     if (!said) return;
     subject.untold = 0;
-    this.#say(`${what} works again, after ${count === 1 ? 'one failure' : `${count} failures`}`);
+    this.#say(`${what} works again, after ${count === 1 ? 'one failure' : `${count} failures`}`, true);
   }
 
   #subject(what: string): Subject {
@@ -133,9 +133,9 @@ export class Failures {
     subject.untold = 0;
   }
 
-  #say(text: string): void {
+  #say(text: string, isGood: boolean = false): void {
     const line = cleaned(this.#who + text);
-    quietly(() => (this.#print ?? console.error)(line));
+    quietly(() => (this.#print ? this.#print(line, isGood) : console.error(line)));
   }
 }
 

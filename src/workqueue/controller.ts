@@ -214,7 +214,7 @@ const OPTIONS = [
  */
 export function requeueAfterOf(result: unknown): number | undefined {
   for (const [name, value] of Object.entries(result ?? {})) {
-    if (/^requeue(?!AfterMs$)/.test(name) && value !== undefined) throw invalid(name, value, 'requeueAfterMs instead');
+    if (/^requeue/i.test(name) && name !== 'requeueAfterMs' && value !== undefined) throw invalid(name, value, 'requeueAfterMs instead');
   }
   return (result as ReconcileResult | undefined)?.requeueAfterMs;
 }

@@ -304,11 +304,14 @@ export class LeaderElector {
     let isLost = false;
     const lose = (): void => {
       isLost = true;
-      this.#election.lose();
       const { leader } = this;
       const isTaken = leader !== undefined && leader !== this.identity;
+      const isGone = this.#election.leadsUntilMs === -Infinity; // an answer said so, before its time
+      this.#election.lose();
       leading.abort(
-        isTaken ? new WatchError('CLOSED', `${leader} leads`) : new WatchError('TIMEOUT', late, { limit: renewDeadlineMs }),
+        isTaken || isGone
+          ? new WatchError('CLOSED', isTaken ? `${leader} leads` : 'the lease was deleted, or has no holder')
+          : new WatchError('TIMEOUT', late, { limit: renewDeadlineMs }),
       );
     };
     while (this.#leads) {

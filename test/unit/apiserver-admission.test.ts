@@ -130,6 +130,13 @@ describe('hooks', () => {
     expect([answer.code, answer.body.code]).toEqual([expected, expected]);
   });
 
+  test('deny with an option that does not exist is a fault of the hook', async () => {
+    const { call, errors } = server({ validate: ({ deny }) => deny('no', { status: 422 } as object) });
+    expect((await call('POST', ORDERS_PATH, NEW)).code).toBe(500);
+    const cause = expect.objectContaining({ message: 'unknown option status: expected one of code, reason' });
+    expect(errors).toEqual([expect.objectContaining({ cause })]);
+  });
+
   test.each([
     [409, 'Conflict'],
     [409, 'AlreadyExists'],

@@ -302,6 +302,7 @@ describe('reconcile', () => {
 
   it.each([
     [{ requeueAfter: 50 }, 'requeueAfter', '50'],
+    [{ RequeueAfter: 50 }, 'RequeueAfter', '50'],
     [{ requeueAfterMs: 50, requeue: true }, 'requeue', 'true'],
   ])('a result %j is a failure, which names what is wrong', async (result, member, got) => {
     const { informer, told, start } = rig({ reconcile: async () => result as object });

@@ -327,6 +327,23 @@ test('what happens again while it is tried again is written after that, and awai
   expect(shown(await rig.events())).toEqual(['text x2']);
 });
 
+test.each(['flush', 'shutdown'] as const)('an event that is on its way is not written twice by %s', async (end) => {
+  for (const api of ['v1', 'events.k8s.io/v1'] as const) {
+    const rig = eventRig({ api });
+    const answers: ((fate: Fate) => void)[] = [];
+    rig.fate = () => new Promise((resolve) => void answers.push(resolve));
+    rig.recorder.normal(website('a'), 'Synced', 'text');
+    await turn();
+    const ended = rig.recorder[end]();
+    await turn();
+    for (const answer of answers.splice(0)) answer('ok');
+    rig.fate = () => 'ok';
+    await ended;
+    expect(rig.sent.map(({ verb }) => verb)).toEqual(['create']);
+    expect([rig.told, rig.recorder.stats]).toMatchObject([[], { emitted: 1, written: 1, pending: 0 }]);
+  }
+});
+
 test('an answer that is lost makes no second event, and no wrong count', async () => {
   const rig = eventRig({ api: 'v1' });
   const { recorder, clock } = rig;

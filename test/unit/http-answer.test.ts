@@ -20,7 +20,7 @@ describe('a refusal', () => {
     [500, 500, 'InternalError'],
     [599, 599, 'InternalError'],
   ])('of %i without a Status has code %i and reason %s', (answered, code, reason) => {
-    const message = `the server answered ${answered}`;
+    const message = `the server answered ${answered}: text`;
     expect(toRefused(response(answered), 'text')).toMatchObject({
       code: 'REFUSED',
       message: `${code} ${reason}: ${message}`,
@@ -30,13 +30,16 @@ describe('a refusal', () => {
 
   it.each([
     ['a page', '<html><body>502 Bad Gateway</body></html>', 'the server answered 502, with a page'],
-    ['a text', ' no upstream\n', 'the server answered 502'],
+    ['a text', ' no upstream\r\n here\n', 'the server answered 502: no upstream here'],
+    ['a long text', 'a'.repeat(300), `the server answered 502: ${'a'.repeat(200)}`],
     ['nothing', '', 'the server answered 502'],
   ])('whose body is %s says so in words; the text is the cause', (_, body, message) => {
     const error = toRefused(response(502), body);
     expect(error).toMatchObject({ message: `502 InternalError: ${message}`, status: { message } });
     expect(error.cause).toBe(body.trim() || undefined);
-    expect(error.status?.details?.causes).toEqual([{ reason: 'UnexpectedServerResponse', message: body.trim() || 'status 502' }]);
+    expect(error.status?.details?.causes).toEqual([
+      { reason: 'UnexpectedServerResponse', message: body.trim().slice(0, 200) || 'status 502' },
+    ]);
   });
 
   it.each<[unknown, number]>([

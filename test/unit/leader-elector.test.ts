@@ -207,6 +207,26 @@ describe('LeaderElector', () => {
     expect((await rig.storage.get('lock'))?.spec?.holderIdentity).toBe('thief');
   });
 
+  test.each([
+    ['was deleted', (rig: Rig) => rig.storage.delete('lock')],
+    [
+      'has no holder',
+      (rig: Rig) => rig.storage.update('lock', (lease) => ({ ...lease, spec: { ...lease.spec, holderIdentity: '' } })),
+    ],
+  ])('a leader whose lease %s says so, and not that it was late', async (_, change) => {
+    const rig = new Rig();
+    const leads: LeadContext[] = [];
+    const stop = new AbortController();
+    const run = rig.elector('one').run(rig.work(leads), { signal: stop.signal });
+    await settle();
+    await change(rig);
+    await rig.advance(3_000);
+    expect(leads[0]?.signal.reason).toMatchObject({ code: 'CLOSED', message: 'the lease was deleted, or has no holder' });
+    expect(leads).toHaveLength(2);
+    stop.abort();
+    await run;
+  });
+
   test('an abort in the middle of a campaign leaves nothing: a lease that was won meanwhile is given back', async () => {
     const rig = new Rig();
     const stop = new AbortController();

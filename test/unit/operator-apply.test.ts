@@ -1,6 +1,8 @@
 // What a reconcile of an operator applies: on an API server in the same process, with a fake clock.
 import { describe, expect, it } from 'vitest';
+import { controller, kind } from '../../src/operator/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
+import { testOperator } from '../../src/testing/test-operator.ts';
 import { CONFIG_MAP, ORDER, order, settle, started, world } from './operator-rig.ts';
 
 describe('apply of what is owned', () => {
@@ -109,6 +111,58 @@ describe('apply of what is owned', () => {
     ]);
     await stop();
   });
+});
+
+it('what it owns has a name that is known before, and JSON has its values', async () => {
+  const { orders, operator, told } = world();
+  await orders.create(order('a'));
+  const given: readonly object[] = [
+    { metadata: { generateName: 'a-' } },
+    { data: new Map([['a', 'b']]) },
+    { data: { a: [{}, new Set()] } },
+  ];
+  const { stop } = await started(
+    operator().controller({
+      for: ORDER,
+      owns: [CONFIG_MAP],
+      reconcile: async ({ apply }) => {
+        for (const each of given) await apply(CONFIG_MAP, each).catch((error: Error) => void told.push(error.message));
+      },
+    }),
+  );
+  expect(told).toEqual([
+    'object.metadata.generateName: expected none: apply needs the name, and `create` generates one, got "a-"',
+    'patch.data: expected a value that JSON has',
+    'patch.data.a[1]: expected a value that JSON has',
+  ]);
+  await stop();
+});
+
+it('the controller of a cluster-scoped kind says in which namespace its object is; no other owns a cluster-scoped one', async () => {
+  const scopes = { Team: false, Member: true };
+  const [TEAMS, MEMBERS] = Object.entries(scopes).map(([of, namespaced]) =>
+    kind({ ...{ group: 'example.com', version: 'v1', plural: `${of.toLowerCase()}s` }, kind: of, namespaced }),
+  ) as [ReturnType<typeof kind>, ReturnType<typeof kind>];
+  const said: string[] = [];
+  const owner = (own: typeof TEAMS, other: typeof TEAMS) =>
+    controller({
+      ...{ for: own, owns: [other] },
+      reconcile: async ({ object, apply }) => {
+        if (object) await apply(other, {}).catch((error: Error) => void said.push(error.message));
+      },
+    });
+  await using test = await testOperator({ controllers: [owner(TEAMS, MEMBERS), owner(MEMBERS, TEAMS)] });
+  await test.resource(TEAMS).create({ metadata: { name: 'a' } } as never);
+  await test.settled();
+  await test
+    .resource(MEMBERS)
+    .in('default')
+    .create({ metadata: { name: 'b' } } as never);
+  await test.settled();
+  expect(said).toEqual([
+    expect.stringMatching(/^object\.metadata\.namespace: expected one, because a, its owner, has none, got/),
+    expect.stringMatching(/^object\.kind: expected a namespaced kind: default\/b can own only what is in its namespace, got/),
+  ]);
 });
 
 it('what the controller does not own has to say where it is', async () => {

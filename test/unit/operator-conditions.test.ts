@@ -65,6 +65,21 @@ describe('setCondition', () => {
     expect(Date.now() - Date.parse(findCondition(since, 'Ready')?.lastTransitionTime ?? '')).toBeLessThan(3_600_000);
   });
 
+  it.each<[object, string]>([
+    [{ type: '' }, 'type: expected a name such as Ready, got ""'],
+    [{ type: undefined }, 'type: expected a string, got undefined'],
+    [{ status: true }, 'status: expected one of True, False, Unknown, got true'],
+    [{ status: 'true' }, 'status: expected one of True, False, Unknown, got "true"'],
+    [{ reason: undefined }, 'reason: expected a string, got undefined'],
+    [{ message: new Error('no') }, 'message: expected a string, got Error: no'],
+    [{ lastTransitionTime: new Date(0) }, `lastTransitionTime: expected a string, got ${new Date(0)}`],
+  ])('refuses %o, and changes nothing', (wrong, message) => {
+    const object: Thing = {};
+    const ready = { type: 'Ready', status: 'True', reason: 'Paid', ...wrong } as Condition;
+    expect(() => setCondition(object, ready, { now })).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message }));
+    expect(object).toEqual({});
+  });
+
   it('empties what is not said, and keeps what it does not know', () => {
     const known = {
       ...condition('Ready', { status: 'True', lastTransitionTime: BEFORE, observedGeneration: 3, ...said }),

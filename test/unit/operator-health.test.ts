@@ -114,6 +114,12 @@ describe('health', () => {
     expect(logged).toEqual([expect.stringMatching(/^healthz\/disk fails: .*secret.reason/)]);
   });
 
+  it.each([() => false, async () => false])('a check that returns false has failed: %s', async (disk) => {
+    const { get, logged } = rig({ healthz: { disk } });
+    expect((await get('/healthz'))[0]).toBe(500);
+    expect(logged).toEqual([expect.stringMatching(/^healthz\/disk fails: .*it returned false/)]);
+  });
+
   it('a check that does not end has failed, and is not begun again', async () => {
     let [begun, end] = [0, (): void => {}];
     const slow = (): Promise<void> => {

@@ -453,6 +453,10 @@ describe('the beginning of an operator', () => {
     expect(bad({ for: ORDER, reconcile: noop, concurrency: 0 })).toContain('concurrency: expected');
     expect(bad({ for: ORDER, reconcile: noop, watches: [{ kind: ORDER }] })).toContain('keysOf: expected a function');
     expect(bad({ for: ORDER, reconcile: noop, finalizer: { name: 'x' } })).toContain('finalizer.finalize: expected a function');
+    for (const name of ['', 'a b', 'a/b/c', 'orphan', 'foregroundDeletion'])
+      expect(bad({ for: ORDER, reconcile: noop, finalizer: { name, finalize: noop } })).toMatch(
+        /^finalizer\.name: expected a name/,
+      );
     own.controller({ for: ORDER, reconcile: noop });
     expect(bad({ for: ORDER, reconcile: noop })).toContain('a name that no other controller of the operator has, got "orders"');
     // What was refused is not followed.
@@ -518,7 +522,7 @@ describe('the beginning of an operator', () => {
     expect(lines.map((line) => line.replace(/ \(at.*/, ''))).toEqual([
       'info: one leads (this instance)',
       'error: watchmux operator shop: the lease failed: Error: away 1',
-      `error: watchmux operator shop: the lease works again, after ${failures} failures`,
+      `info: watchmux operator shop: the lease works again, after ${failures} failures`,
     ]);
     await stop();
     expect(clock.pending).toBe(0);

@@ -162,6 +162,7 @@ describe('a reconcile of an operator', () => {
 
   it.each([
     [{ requeueAfter: 50 }, 'requeueAfter', '50'],
+    [{ RequeueAfter: 50 }, 'RequeueAfter', '50'],
     [{ requeue: true }, 'requeue', 'true'],
     [{ requeueAfterMs: 50, requeue: false }, 'requeue', 'false'],
   ])('that returns %j has failed', async (result, member, got) => {

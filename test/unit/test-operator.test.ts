@@ -35,6 +35,24 @@ const websites = controller({
   },
 });
 
+test.each([
+  ['Foreground', []],
+  ['Orphan', ['web']],
+] as const)(
+  'what it owns is not created again while the garbage collector deletes it, or gives it up: %s',
+  async (propagation, left) => {
+    await using operator = await testOperator({ controllers: [websites], objects: [web] });
+    await operator.settled();
+    await operator.resource(WEBSITES).delete('default/web', { propagation });
+    await operator.settled();
+    expect((await operator.resource(WEBSITES).list()).items).toEqual([]);
+    const { items } = await operator.resource(DEPLOYMENTS).list();
+    expect(items.map(({ metadata }) => metadata?.name)).toEqual(left);
+    expect(items.flatMap(({ metadata }) => metadata?.ownerReferences ?? [])).toEqual([]);
+    expect(operator.errors).toEqual([]);
+  },
+);
+
 test('what it owns is there, and what it says, when it has settled', async () => {
   await using operator = await testOperator({ controllers: [websites], objects: [web] });
   await operator.settled();

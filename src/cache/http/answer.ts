@@ -44,11 +44,11 @@ export function toRefused(response: ResponseHead, body: string, url?: URL): Watc
   const text = body.trim();
   const code = status < 400 ? 500 : status;
   const causes = [{ reason: UNEXPECTED, message: text.slice(0, 200) || `status ${status}` }];
-  const page = isPage(text) ? ', with a page' : '';
+  const said = isPage(text) ? ', with a page' : text && `: ${text.slice(0, 200).replace(/\s+/g, ' ')}`;
   const own = {
     code,
     reason: REASONS[code] ?? (code < 500 ? 'Unknown' : 'InternalError'),
-    message: redirectOf(response, url) ?? `the server answered ${status}${page}`,
+    message: redirectOf(response, url) ?? `the server answered ${status}${said}`,
   };
   return refusedBy(checked(toStatus({ ...own, details: { causes } }), code, hintMs), text || undefined);
 }
