@@ -8,6 +8,7 @@ import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { timeOf } from '../kinds/shape.ts';
 import type { Json } from '../request/json.ts';
+import { canBeSegment } from '../request/path.ts';
 import { goEscaped, invalidCause, jsonStart, middleCut } from '../validation/causes.ts';
 import { labelFaults, labelValueFaults, qualifiedFaults, subdomainFaults } from '../validation/formats.ts';
 
@@ -249,14 +250,15 @@ const namedCauses = (field: string, name: string, faultsOf: (name: string) => re
   faultsOf(name).map((why) => ({ field, message: `Invalid value: ${shown(name)}: ${why}` }));
 
 const faultsOfNamesOf = ({ group, plural }: Named): ((name: string) => readonly string[]) => {
-  if (group === ANY_NAME.group) return segmentFaults;
+  if (group === ANY_NAME.group || (group === '' && plural === 'events')) return segmentFaults;
   return group === '' && plural === 'namespaces' ? labelFaults : (name) => subdomainFaults(name);
 };
 
-/** Roles are named like `system:reader`. Upstream: `IsValidPathSegmentName`. */
+/** Roles are named like `system:reader`, and Events of v1 like what they are about. Upstream: `IsValidPathSegmentName`. */
 function segmentFaults(name: string): readonly string[] {
   if (name === '.' || name === '..') return [`may not be '${name}'`];
-  return ['/', '%'].filter((each) => name.includes(each)).map((each) => `may not contain '${each}'`);
+  const found = ['/', '%'].filter((each) => name.includes(each)).map((each) => `may not contain '${each}'`);
+  return found.length > 0 || canBeSegment(name) ? found : ['must be a text that a path can have, of at most 512 characters'];
 }
 
 /** What is wrong with the beginning of a generated name. */
