@@ -266,7 +266,7 @@ export function baseCauses(resource: Named, { generateName: base = '' }: Meta): 
   if (base === '') return [];
   // The random suffix makes it end like a name. Upstream: `maskTrailingDash`.
   const masked = base.length > 1 && base.endsWith('-') ? `${base.slice(0, -2)}a` : base;
-  return namedCauses('metadata.generateName', masked, faultsOfNamesOf(resource));
+  return namedCauses('metadata.generateName', base, () => faultsOfNamesOf(resource)(masked));
 }
 
 /** What is wrong with the name of an object, and with that of its namespace. */
