@@ -56,6 +56,7 @@ function* metaCauses(metadata: unknown, path: string): Work<FieldCause[]> {
   }
   try {
     const read = metaOf(metadata);
+    yield; // there may be many labels
     const found = [...nameCauses(ANY_NAME, read), ...(yield* metadataCauses(read))];
     return found.map((cause) => ({ ...cause, field: childOf(path, cause.field) }));
   } catch (error) {

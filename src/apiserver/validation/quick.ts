@@ -6,7 +6,8 @@
  */
 
 import { Recent } from '../../storage/shared.ts';
-import { getOrMake, isRecord } from '../../watch/errors.ts';
+import { getOrMake, isContainer, isRecord } from '../../watch/errors.ts';
+import { atOnce } from '../../watch/fair-queue.ts';
 import { headCauses } from './embedded.ts';
 import { formatCheck } from './formats.ts';
 import { toPattern } from './patterns.ts';
@@ -17,6 +18,9 @@ type Accepts = (value: unknown) => boolean;
 
 /** The most values that are checked: about a millisecond. */
 const MAX_VALUES = 8_192;
+
+/** The check of a label takes as long as that of so many values. */
+const VALUES_OF_LABEL = 4;
 
 let left = 0;
 const made: WeakMap<Structural, Accepts> = new WeakMap();
@@ -150,8 +154,12 @@ function isMapOf(names: readonly string[]): (list: readonly unknown[]) => boolea
 
 /** Whether the head of an embedded object is valid; one that takes long to check is left to the slower check. */
 function hasHead(object: Record<string, unknown>): boolean {
-  const { done, value } = headCauses(object, '').next();
-  return done === true && value.length === 0;
+  const { metadata } = object;
+  for (const part of Object.values(isRecord(metadata) ? metadata : {})) {
+    if (isContainer(part)) left -= VALUES_OF_LABEL * Object.keys(part).length;
+  }
+  if (left < 0) return false;
+  return atOnce(headCauses(object, '')).length === 0;
 }
 
 function objectOf({
