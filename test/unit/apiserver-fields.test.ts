@@ -4,6 +4,7 @@ import { toWarning } from '../../src/apiserver/http/api.ts';
 import { CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { type Answered, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { open } from './apiserver-sockets.ts';
 
 const MEALS_PATH = '/apis/example.com/v1/namespaces/default/meals';
 const MEALS: ResourceDefinition = {
@@ -38,7 +39,7 @@ const asked = (path: string, mode?: string): string =>
   `${path}?dryRun=All${mode === undefined ? '' : `&fieldValidation=${mode}`}`;
 
 /** The warnings of an answer, as client-go reads them. */
-function warnings({ headers }: Answered): string[] {
+function warnings({ headers }: Pick<Answered, 'headers'>): string[] {
   const bytes = Uint8Array.from(headers.get('warning') ?? '', (char) => char.charCodeAt(0));
   const each = new TextDecoder('utf-8', { fatal: true }).decode(bytes).matchAll(/299 - "((?:[^"\\]|\\.)*)"(?:, |$)/g);
   return Array.from(each, ([, text = '']) => text.replace(/\\(.)/g, '$1'));
@@ -216,6 +217,15 @@ describe('hostile fields', () => {
         .map((path) => `unknown field "spec.${path}"`)
         .sort(),
     );
+  });
+
+  it('are UTF-8 in the head of a refusal as well, over a socket', async () => {
+    const { url } = await open({ resources });
+    const sent = { apiVersion: 'example.com/v1', kind: 'Meal', ...meal('a', { count: 0, 'ä日😀': 1 }) };
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(sent) };
+    const response = await fetch(url + MEALS_PATH, init);
+    expect([response.status, warnings(response)]).toEqual([422, ['unknown field "spec.ä日😀"']]);
+    expect(((await response.json()) as { reason: string }).reason).toBe('Invalid');
   });
 
   it('are told within bounds, however many and long they are, and the rest is counted', async () => {

@@ -1,5 +1,5 @@
 // The built-in kinds through the server's door: what they become, in which forms they are read, and what is refused.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { BUILT_IN_KINDS, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
@@ -66,6 +66,28 @@ describe('events', () => {
       expect(table.rows[0].cells).toEqual(['<unknown>', '', 'Did', 'order/o', '', '', 'it', '<unknown>', 2, 'e']);
     }
   });
+});
+
+test('an event of v1 may have the name of what it is about, of whatever kind', async () => {
+  const { call } = rig(all);
+  const event = (name: string): object => ({ metadata: { name }, involvedObject: { name: 'o', namespace: 'default' } });
+  for (const name of ['system:node.17', 'A_b', 'a'.repeat(300)]) {
+    expect((await call('POST', EVENTS, event(name))).code).toBe(201);
+    expect((await call('GET', `${EVENTS}/${name}`)).body.metadata.name).toBe(name);
+  }
+  const strict = { reportingController: 'x.io/c', reportingInstance: 'i', action: 'Do', reason: 'Did', type: 'Normal' };
+  const regarding = { name: 'o', namespace: 'default' };
+  const created = { ...strict, metadata: { name: 'A_b' }, eventTime: '2026-01-02T03:04:05.000006Z', regarding };
+  for (const [path, body] of [
+    [EVENTS, event('a/b')],
+    [EVENTS, event('..')],
+    [EVENTS, event('a\u0000')],
+    [EVENTS, event('a'.repeat(513))],
+    [NEW_EVENTS, created],
+  ] as const) {
+    const { code, body: status } = await call('POST', path, body);
+    expect([code, status.details.causes[0].field]).toEqual([422, 'metadata.name']);
+  }
 });
 
 describe('events that are applied', () => {

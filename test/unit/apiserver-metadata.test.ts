@@ -346,6 +346,12 @@ describe('generated names', () => {
     expect(await named('a'.repeat(70))).toBe(`${'a'.repeat(58)}99999`);
   });
 
+  test('a beginning that is refused is shown as it was sent', async () => {
+    const { code, body } = await create(start().call, { generateName: 'UP-' });
+    expect([code, body.details.causes[0].field]).toEqual([422, 'metadata.generateName']);
+    expect(body.details.causes[0].message).toMatch(/^Invalid value: "UP-": a lowercase RFC 1123 subdomain /);
+  });
+
   test('a name that was given is not replaced, and generateName is what was sent last', async () => {
     const { call } = start();
     const { body } = await create(call, { name: 'a', generateName: 'b-' });

@@ -36,10 +36,26 @@ interface Order extends KubernetesObject {
   readonly spec?: unknown;
 }
 
+const EMBEDDED = { type: 'object', 'x-kubernetes-embedded-resource': true, ...OPEN };
+
 const serve = (resource: object, storage: MemoryStorage = new MemoryStorage()): ApiServer =>
   new ApiServer({ storage, resources: [resource as typeof ORDERS] });
 
 describe('a schema', () => {
+  test('takes unknown members from the metadata of an object within, which is told', async () => {
+    const resource = { ...pruned, schema: { type: 'object', properties: { spec: EMBEDDED } } };
+    const server = serve(resource);
+    const url = 'http://localhost/apis/example.com/v1/namespaces/default/orders';
+    const inner = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p', lables: {}, selfLink: '/' }, lables: {} };
+    const body = JSON.stringify({ apiVersion: 'example.com/v1', kind: 'Order', metadata: { name: 'a' }, spec: inner });
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
+    const refused = await server.fetch(new Request(`${url}?fieldValidation=Strict`, init));
+    expect(((await refused.json()) as { message: string }).message).toMatch(/error: unknown field "spec\.metadata\.lables"$/);
+    const made = await server.fetch(new Request(url, init));
+    expect([made.status, made.headers.get('warning')]).toEqual([201, '299 - "unknown field \\"spec.metadata.lables\\""']);
+    expect(((await made.json()) as Order).spec).toEqual({ ...inner, metadata: { name: 'p' } });
+  });
+
   test('removes what it does not name, and null where it is not allowed, and fills in defaults', async () => {
     const orders = serve(pruned).resource<Order>('orders.example.com/v1').in('default');
     const sent = { name: null, open: null, other: 1, kept: { x: { y: 1 }, a: { b: 'c', d: 1 } }, ports: [{ port: 1, z: 1 }] };

@@ -253,6 +253,36 @@ describe('compileSchema', () => {
   });
 });
 
+describe('an object within an object', () => {
+  const within = { type: 'object', 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true };
+  const faults = async (inner: unknown): Promise<string[]> => {
+    const validate = await compiled({ type: 'object', properties: { spec: within } });
+    return validate({ metadata: { name: 'a' }, spec: inner } as KubernetesObject).map(
+      ({ field, message }) => `${field}: ${message}`,
+    );
+  };
+  const BAD = /^spec\.metadata: Invalid value: .*: metadata\./;
+
+  it.each<[string, unknown, RegExp | undefined]>([
+    ['nothing', {}, undefined],
+    ['null', null, undefined],
+    ['a whole one', { name: 'A:b', namespace: 'c', labels: { d: 'e' }, annotations: { f: '' }, finalizers: ['g'] }, undefined],
+    ['a text', 'x', /^spec\.metadata: Invalid value: "x": json: cannot unmarshal string/],
+    ['a label that is a number', { labels: { a: 1 } }, BAD],
+    ['a time that is none', { creationTimestamp: 'x' }, BAD],
+    ['a label', { labels: { a: 'b c' } }, /^spec\.metadata\.labels: Invalid value: "b c": /],
+    ['a key of an annotation', { annotations: { 'a b': '' } }, /^spec\.metadata\.annotations: Invalid value: "a b": /],
+    ['a name', { name: 'a/b' }, /^spec\.metadata\.name: Invalid value: "a\/b": may not contain '\/'$/],
+    ['a namespace', { namespace: 'A' }, /^spec\.metadata\.namespace: Invalid value: "A": /],
+    ['a finalizer', { finalizers: ['a b'] }, /^spec\.metadata\.finalizers: Invalid value: "a b": /],
+    ['many labels', { labels: Object.fromEntries(Array.from({ length: 600 }, (_, at) => [`a${at}`, ' '])) }, /labels: Invalid/],
+  ])('has valid metadata: %s', async (_, metadata, fault) => {
+    const found = await faults({ apiVersion: 'v1', kind: 'Pod', metadata });
+    if (fault === undefined) expect(found).toEqual([]);
+    else expect(found[0]).toMatch(fault);
+  });
+});
+
 it('compares the items of a long list wherever a schema says so', async () => {
   const items = Array.from({ length: 1_000 }, (_, at) => ({ at }));
   const twice = [...items, { at: 7 }];

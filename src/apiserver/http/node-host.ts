@@ -252,11 +252,13 @@ function sendWhole(
   { method, request, hasReadBody }: NodeRequest,
   { response, answer }: { response: ServerResponse; answer: WholeAnswer },
 ): void {
-  const { code, headers, body, slot } = answer;
+  const { code, headers, slot } = answer;
+  // Node would write the head in the encoding of a text, in which the bytes of a warning are characters.
+  const body = typeof answer.body === 'string' ? Buffer.from(answer.body) : answer.body;
   if (code >= 400 && !mayRefuse(response as Refusable)) return;
   // A closing server waits for its connections.
   if (code === 503) response.shouldKeepAlive = false;
-  const length = body === null ? 0 : Buffer.byteLength(body);
+  const length = body === null ? 0 : body.byteLength;
   const begin = (): void => {
     response.writeHead(code, code === 204 || code === 304 ? headers : { ...headers, 'content-length': length });
   };

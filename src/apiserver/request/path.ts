@@ -156,6 +156,10 @@ function toSegments(path: string): readonly string[] {
 /** Segments that need no decoding and are not `..`: each begins with a letter or digit. */
 const PLAIN = /^(?:\/[a-zA-Z0-9][-a-zA-Z0-9._:]*)+\/?$/;
 
+/** Whether a text can be a name in a path. */
+export const canBeSegment = (text: string): boolean =>
+  text.length <= MAX_SEGMENT_CHARS && text !== '.' && text !== '..' && !/[/\\\p{C}]/u.test(text);
+
 function toSegment(raw: string): string {
   if (raw === '' || raw.length > MAX_SEGMENT_CHARS * 3) throw noSuchPath();
   let segment = raw;
@@ -164,7 +168,7 @@ function toSegment(raw: string): string {
   } catch {
     throw badRequest('the path of the URL is not encoded correctly');
   }
-  if (segment === '.' || segment === '..' || /[/\\\p{C}]/u.test(segment) || segment.length > MAX_SEGMENT_CHARS) {
+  if (!canBeSegment(segment)) {
     throw badRequest('the path of the URL has a segment that cannot be a name');
   }
   return segment;

@@ -9,12 +9,13 @@ import { getOrMake, isRecord, WatchError } from '../../watch/errors.ts';
 import { inPieces, type Soon, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema, SchemaCheck } from '../definition.ts';
 import type { Json } from '../request/json.ts';
+import { embeddedCauses } from './embedded.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 import { fitsQuickly } from './quick.ts';
 import { compileRules, type RuleCheck } from './rules.ts';
 import { compileJsonSchema } from './schema.ts';
 import { mayShape, type Structural, shaping, structuralOf } from './structural.ts';
-import { embeddedCauses, listCauses, valueCauses } from './values.ts';
+import { listCauses, valueCauses } from './values.ts';
 
 /** A kind, and its schema if it has one. */
 interface Shaped {

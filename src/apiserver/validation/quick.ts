@@ -6,16 +6,21 @@
  */
 
 import { Recent } from '../../storage/shared.ts';
-import { getOrMake, isRecord } from '../../watch/errors.ts';
+import { getOrMake, isContainer, isRecord } from '../../watch/errors.ts';
+import { atOnce } from '../../watch/fair-queue.ts';
+import { headCauses } from './embedded.ts';
 import { formatCheck } from './formats.ts';
 import { toPattern } from './patterns.ts';
 import { isPartOfStored, isTextFormat, type Structural } from './structural.ts';
-import { headCauses, isMultiple, isSame, keyOfItem, lengthOf, mapKeys } from './values.ts';
+import { isMultiple, isSame, keyOfItem, lengthOf, mapKeys } from './values.ts';
 
 type Accepts = (value: unknown) => boolean;
 
 /** The most values that are checked: about a millisecond. */
 const MAX_VALUES = 8_192;
+
+/** The check of a label takes as long as that of so many values. */
+const VALUES_OF_LABEL = 4;
 
 let left = 0;
 const made: WeakMap<Structural, Accepts> = new WeakMap();
@@ -147,6 +152,16 @@ function isMapOf(names: readonly string[]): (list: readonly unknown[]) => boolea
   };
 }
 
+/** Whether the head of an embedded object is valid; one that takes long to check is left to the slower check. */
+function hasHead(object: Record<string, unknown>): boolean {
+  const { metadata } = object;
+  for (const part of Object.values(isRecord(metadata) ? metadata : {})) {
+    if (isContainer(part)) left -= VALUES_OF_LABEL * Object.keys(part).length;
+  }
+  if (left < 0) return false;
+  return atOnce(headCauses(object, '')).length === 0;
+}
+
 function objectOf({
   source,
   properties,
@@ -161,7 +176,7 @@ function objectOf({
   let others: Accepts | undefined;
   return (object) => {
     for (const name of required) if (!Object.hasOwn(object, name)) return false;
-    if (embedded && headCauses(object, '').length > 0) return false;
+    if (embedded && !hasHead(object)) return false;
     let count = 0;
     // The fastest way to read all members. Inherited ones are left to the slower check.
     for (const name in object) {

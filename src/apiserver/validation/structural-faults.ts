@@ -12,11 +12,12 @@ import { inPieces, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 import { OPEN } from '../documents/schemas.ts';
 import { forbiddenCause, invalidCause, requiredCause, unsupportedCause } from './causes.ts';
+import { embeddedCauses } from './embedded.ts';
 import { faultOfPattern, withPatterns } from './patterns.ts';
 import { ruleCauses } from './rule-faults.ts';
 import { text } from './rules.ts';
 import { inside, META_MEMBERS, named, pruned, toStructural } from './structural.ts';
-import { embeddedCauses, valueCauses } from './values.ts';
+import { valueCauses } from './values.ts';
 
 /** The version of a kind whose schema is checked. */
 interface FaultTerms {

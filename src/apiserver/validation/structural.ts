@@ -19,7 +19,7 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import { OPEN } from '../documents/schemas.ts';
 import type { FieldPaths, Json, Step } from '../request/json.ts';
-import { withMeta } from '../verbs/metadata.ts';
+import { unknownMeta, withMeta } from '../verbs/metadata.ts';
 
 /** One place of a schema. */
 export interface Structural {
@@ -414,6 +414,7 @@ class Shaper {
       const isMeta = (node?.embedded === true || node === this.#root) && META_MEMBERS.has(name);
       // Those of the object itself stay unchanged.
       if (isMeta && node === this.#root) continue;
+      if (isMeta && name === 'metadata' && this.#found) this.#inMeta(object[name]);
       const known = node?.properties?.get(name) ?? node?.additional;
       if (ways.prunes && known === undefined && !isMeta && node?.preserves !== true) {
         this.#found?.add(() => [...this.#steps, name]);
@@ -438,6 +439,11 @@ class Shaper {
       change(name, yield* this.#defaultOf(each, ways));
     }
     return copy ?? object;
+  }
+
+  #inMeta(metadata: unknown): void {
+    const unknown = isRecord(metadata) ? unknownMeta(metadata) : [];
+    for (const name of unknown) this.#found?.add(() => [...this.#steps, 'metadata', name]);
   }
 
   *#null(

@@ -1,10 +1,10 @@
 /**
  * What is wrong with the values of an object, by the tree of its schema. Schemas are not compiled to code, so a thousand of them
- * are ready immediately. Words, order and quirks are upstream's: `kube-openapi/pkg/validation/validate`, with `objectmeta` and
- * `listtype` of apiextensions-apiserver.
+ * are ready immediately. Words, order and quirks are upstream's: `kube-openapi/pkg/validation/validate`, with `listtype` of
+ * apiextensions-apiserver.
  *
  *     tree, object ---> valueCauses ---> types, formats, limits, enums, allOf and the like
- *                 '---> embeddedCauses, listCauses ---> objects within objects, sets, maps
+ *                 '---> listCauses ---> sets, maps    embedded.ts ---> objects within objects
  *
  * - Of several alternatives that all fail, the best match is reported, by upstream's count of matches.
  * - On an update, an unchanged part is not refused: the schema may have become stricter since (`CRDValidationRatcheting`).
@@ -27,7 +27,7 @@ import {
   tooManyCause,
   unsupportedCause,
 } from './causes.ts';
-import { hasFormat, LABEL_1035 } from './formats.ts';
+import { hasFormat } from './formats.ts';
 import { toPattern } from './patterns.ts';
 import { formatOf, isTextFormat, type Structural } from './structural.ts';
 
@@ -486,7 +486,7 @@ function* ordered(value: unknown): Work<unknown> {
 }
 
 /** The parts of a value that a schema knows, with their paths. */
-function* parts(
+export function* parts(
   tree: Structural,
   value: object,
   path: string,
@@ -502,46 +502,6 @@ function* parts(
     if (below === undefined) continue;
     yield [below, (value as Json)[name], known === undefined ? `${path}[${name}]` : childOf(path, name)];
   }
-}
-
-const KIND = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
-
-/** What is wrong with embedded objects. */
-export function* embeddedCauses(tree: Structural, value: unknown, path: string = ''): Work<FieldCause[]> {
-  if (!isContainer(value) || !tree.looksInside) return [];
-  yield;
-  const found = tree.embedded && isRecord(value) ? headCauses(value, path) : [];
-  let steps = 0;
-  for (const [below, each, where] of parts(tree, value, path)) {
-    if (++steps % STRIDE === 0) yield;
-    if (isContainer(each) && found.length < MAX_CAUSES) found.push(...(yield* embeddedCauses(below, each, where)));
-  }
-  return found;
-}
-
-/** What is wrong with the kind and metadata of an embedded object. */
-export function headCauses(value: Json, path: string): FieldCause[] {
-  const found: FieldCause[] = [];
-  for (const name of ['apiVersion', 'kind'] as const) {
-    const at = childOf(path, name);
-    const text = value[name];
-    if (!Object.hasOwn(value, name)) found.push(requiredCause(at, ''));
-    else if (typeof text !== 'string') found.push(invalidCause(at, text, 'must be a string'));
-    else if (text === '') found.push(invalidCause(at, text, 'must not be empty'));
-    else if (name === 'apiVersion' && text.split('/').length > 2) {
-      found.push(invalidCause(at, text, `unexpected GroupVersion string: ${text.slice(0, 300)}`));
-    } else if (name === 'kind' && (text.length > 63 || !KIND.test(text.toLowerCase()))) {
-      const why = text.length > 63 ? 'must be no more than 63 characters' : LABEL_1035;
-      found.push(invalidCause(at, text, `may have mixed case, but should otherwise match: ${why}`));
-    }
-  }
-  const { metadata = null } = value;
-  if (metadata !== null && !isRecord(metadata)) {
-    const given = Array.isArray(metadata) ? 'array' : typeof metadata === 'boolean' ? 'bool' : typeof metadata;
-    const why = `json: cannot unmarshal ${given} into Go value of type v1.ObjectMeta`;
-    found.push(invalidCause(childOf(path, 'metadata'), metadata, why));
-  }
-  return found;
 }
 
 /** Items of sets, and keys of maps, that occur twice. */

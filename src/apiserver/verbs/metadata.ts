@@ -8,6 +8,7 @@ import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { timeOf } from '../kinds/shape.ts';
 import type { Json } from '../request/json.ts';
+import { canBeSegment } from '../request/path.ts';
 import { goEscaped, invalidCause, jsonStart, middleCut } from '../validation/causes.ts';
 import { labelFaults, labelValueFaults, qualifiedFaults, subdomainFaults } from '../validation/formats.ts';
 
@@ -242,18 +243,22 @@ function* checkOwners(causes: Causes, references: readonly (Json | null)[]): Wor
 
 type Named = { readonly group: string; readonly plural: string };
 
+/** What is within another object may have the name of any kind: that of a role. */
+export const ANY_NAME: Named = { group: 'rbac.authorization.k8s.io', plural: '' };
+
 const namedCauses = (field: string, name: string, faultsOf: (name: string) => readonly string[]): FieldCause[] =>
   faultsOf(name).map((why) => ({ field, message: `Invalid value: ${shown(name)}: ${why}` }));
 
 const faultsOfNamesOf = ({ group, plural }: Named): ((name: string) => readonly string[]) => {
-  if (group === 'rbac.authorization.k8s.io') return segmentFaults;
+  if (group === ANY_NAME.group || (group === '' && plural === 'events')) return segmentFaults;
   return group === '' && plural === 'namespaces' ? labelFaults : (name) => subdomainFaults(name);
 };
 
-/** Roles are named like `system:reader`. Upstream: `IsValidPathSegmentName`. */
+/** Roles are named like `system:reader`, and Events of v1 like what they are about. Upstream: `IsValidPathSegmentName`. */
 function segmentFaults(name: string): readonly string[] {
   if (name === '.' || name === '..') return [`may not be '${name}'`];
-  return ['/', '%'].filter((each) => name.includes(each)).map((each) => `may not contain '${each}'`);
+  const found = ['/', '%'].filter((each) => name.includes(each)).map((each) => `may not contain '${each}'`);
+  return found.length > 0 || canBeSegment(name) ? found : ['must be a text that a path can have, of at most 512 characters'];
 }
 
 /** What is wrong with the beginning of a generated name. */
@@ -261,7 +266,7 @@ export function baseCauses(resource: Named, { generateName: base = '' }: Meta): 
   if (base === '') return [];
   // The random suffix makes it end like a name. Upstream: `maskTrailingDash`.
   const masked = base.length > 1 && base.endsWith('-') ? `${base.slice(0, -2)}a` : base;
-  return namedCauses('metadata.generateName', masked, faultsOfNamesOf(resource));
+  return namedCauses('metadata.generateName', base, () => faultsOfNamesOf(resource)(masked));
 }
 
 /** What is wrong with the name of an object, and with that of its namespace. */
@@ -326,6 +331,11 @@ export function normalized(info: KindName, sent: unknown): Mutable {
     const given = typeof apiVersion === 'string' && typeof kind === 'string' ? `a ${kind} of ${apiVersion}` : 'something else';
     throw badRequest(`expected a ${info.kind} of ${info.apiVersion}, got ${given.slice(0, 202)}`);
   }
+  return { apiVersion, kind, metadata: metaOf(metadata), ...rest } as Mutable;
+}
+
+/** Metadata as it is stored. Throws 400 if a member has another type. */
+export function metaOf(metadata: unknown): Meta {
   if (metadata !== undefined && metadata !== null && !isRecord(metadata)) throw badRequest('metadata: expected an object');
   const checked = (metadata ?? {}) as Json;
   for (const name of TEXTS) {
@@ -348,7 +358,7 @@ export function normalized(info: KindName, sent: unknown): Mutable {
   for (const [name, check] of PARTS)
     for (const [at, each] of ((checked[name] ?? NONE) as readonly unknown[]).entries())
       if (!isNullish(each)) check(each, `metadata.${name}[${at}]`);
-  return { apiVersion, kind, metadata: ordered(checked, maps), ...rest } as Mutable;
+  return ordered(checked, maps);
 }
 
 const MANAGED_TEXTS = ['manager', 'operation', 'apiVersion', 'time', 'fieldsType', 'subresource'] as const;
@@ -388,6 +398,11 @@ const ORDER = [
   ...(['deletionTimestamp', 'deletionGracePeriodSeconds', 'labels', 'annotations', 'ownerReferences', 'finalizers'] as const),
   'managedFields',
 ] as const;
+
+const KNOWN: ReadonlySet<string> = new Set([...ORDER, 'selfLink']);
+
+/** The members that no metadata has. */
+export const unknownMeta = (metadata: Json): string[] => Object.keys(metadata).filter((name) => !KNOWN.has(name));
 
 const NONE: readonly never[] = [];
 const UNCHANGED: Json = {};

@@ -263,6 +263,29 @@ const NULLS: readonly Step[] = [
   { method: 'DELETE', path: at('nulleds'), of: () => undefined },
 ];
 
+/** The metadata of an object within an object. */
+const WITHIN: readonly Step[] = [
+  post(crd('holders', 'Holder', version(schemaOf({ spec: { ...OPEN, 'x-kubernetes-embedded-resource': true } })))),
+  settled('holders'),
+  { path: `${ROOT}/v1/namespaces/default/holders`, until: 200 },
+  ...[
+    ...[{}, { lables: {} }, { labels: { 'a b': 'x' } }, { labels: { a: 'b c' } }, { annotations: { 'a b': 'x' } }],
+    ...[{ name: 'a/b' }, { name: '..' }, { name: 'UP per' }, { namespace: 'UP' }, { namespace: '' }, { generateName: 'a%b' }],
+    ...[{ finalizers: ['x', 'a b'] }, { ownerReferences: [{}] }, { generation: -1 }, { creationTimestamp: null }],
+    { ...{ uid: 'x', resourceVersion: '7', generation: 3 }, deletionTimestamp: '2026-01-01T00:00:00Z' },
+  ].flatMap((metadata, no): readonly Step[] =>
+    ['Warn', 'Strict'].map((validation) => ({
+      ...{ method: 'POST', path: `${ROOT}/v1/namespaces/default/holders?fieldValidation=${validation}` },
+      body: {
+        ...{ apiVersion: `${GROUP}/v1`, kind: 'Holder', metadata: { name: `${validation.toLowerCase()}${no}` } },
+        spec: { apiVersion: 'v1', kind: 'Pod', metadata },
+      },
+      title: `${validation} within: ${JSON.stringify(metadata)}`,
+    })),
+  ),
+  { method: 'DELETE', path: at('holders'), of: () => undefined },
+];
+
 const STATUS = {
   ...{ type: 'object', required: ['phase'] },
   properties: {
@@ -494,4 +517,14 @@ const DELETED: readonly Step[] = [
   { path: at('gadgets'), until: 404 },
 ];
 
-export const STEPS: readonly Step[] = [...SERVED, ...NULLS, ...STATUSES, ...WRONG, ...ASKING, ...NAMES, ...CHANGED, ...DELETED];
+export const STEPS: readonly Step[] = [
+  ...SERVED,
+  ...NULLS,
+  ...WITHIN,
+  ...STATUSES,
+  ...WRONG,
+  ...ASKING,
+  ...NAMES,
+  ...CHANGED,
+  ...DELETED,
+];

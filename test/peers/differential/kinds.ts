@@ -158,6 +158,10 @@ const events: readonly Asked[] = [
     }),
   ),
   post(EVENTS, named('bad', {})),
+  ...['system:node.17', 'A_b', 'a b', 'a%', '..', 'x'.repeat(300)].flatMap((name) => [
+    post(`${EVENTS}?dryRun=All`, named(name, about)),
+    post(`${MAPS}?dryRun=All`, named(name)),
+  ]),
   post(EVENTS, named('bad', { involvedObject: { namespace: 'other' } })),
   post(EVENTS, named('bad', { ...about, eventTime: micro })),
   post(
