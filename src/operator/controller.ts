@@ -192,6 +192,20 @@ export class OperatorController<T extends KubernetesObject> {
     changed();
   }
 
+  /**
+   * Queues a key. Returns whether it will run: a controller that does not work has no queue, and begins with all objects.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for a key of which its cache can have no object.
+   */
+  enqueue(key: string): boolean {
+    checkText('key', key);
+    if (this.#work === undefined || this.#work.queue.shuttingDown) return false;
+    const expected = this.#expectedOf(key, this.#work.request.own);
+    if (expected) throw invalid('key', key, expected);
+    this.#work.queue.add(key);
+    return true;
+  }
+
   /** Leaves no timer, even if a reconcile does not end. */
   abandon(): void {
     this.#work?.queue.shutDown();
@@ -249,21 +263,26 @@ export class OperatorController<T extends KubernetesObject> {
   }
 
   /** Reports keys of which the controller's cache can have no object: a reconcile would take it for deleted. Returns the others. */
-  #usable(keys: readonly string[], { type, text }: KindCache, kind: string): readonly string[] {
+  #usable(keys: readonly string[], own: KindCache, kind: string): readonly string[] {
     if (!Array.isArray(keys)) return keys; // which is reported for all controllers
-    const { namespace, tell } = this.#deps;
-    const form = type.namespaced
-      ? `keys "namespace/name", because ${text} has namespaces`
-      : `names without a namespace, because ${text} has none`;
     return keys.filter((key: unknown) => {
-      const parts = typeof key === 'string' ? key.split('/') : [];
-      const isKey = parts.length === (type.namespaced ? 2 : 1) && parts.every(Boolean);
-      const isSeen = !type.namespaced || namespace === undefined || parts[0] === namespace;
-      if (isKey && isSeen) return true;
-      const expected = isKey ? `keys of the namespace ${namespace}, as this operator sees no other` : form;
-      tell(invalid('keysOf', key, expected), { during: 'event', controller: this.name, kind });
-      return false;
+      const expected = this.#expectedOf(key, own);
+      if (expected) this.#deps.tell(invalid('keysOf', key, expected), { during: 'event', controller: this.name, kind });
+      return !expected;
     });
+  }
+
+  /** Undefined for a key that the cache may have. */
+  #expectedOf(key: unknown, { type, text }: KindCache): string | undefined {
+    const { namespace } = this.#deps;
+    const parts = typeof key === 'string' ? key.split('/') : [];
+    if (parts.length !== (type.namespaced ? 2 : 1) || !parts.every(Boolean)) {
+      return type.namespaced
+        ? `keys "namespace/name", because ${text} has namespaces`
+        : `names without a namespace, because ${text} has none`;
+    }
+    const isSeen = !type.namespaced || namespace === undefined || parts[0] === namespace;
+    return isSeen ? undefined : `keys of the namespace ${namespace}, as this operator sees no other`;
   }
 
   /** An informer that shows only the changes that `when` accepts. */

@@ -173,6 +173,19 @@ export class Operator {
     return this;
   }
 
+  /**
+   * Reconciles an object because something outside the cluster has changed: `namespace/name`, or the name of a cluster-scoped
+   * object. Returns whether that will happen: not if this instance does not work, because it does not lead, is not synced, or has
+   * ended. A controller begins with all objects, so only a leader elsewhere would have to be told. Upstream: `source.Channel`.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for a controller that does not exist, and for a key of which its cache can have no object.
+   */
+  enqueue(controller: string, key: string): boolean {
+    const found = this.#controllers.find(({ name }) => name === controller);
+    if (found) return found.enqueue(key);
+    throw invalid('controller', controller, `one of ${this.#controllers.map(({ name }) => name).join(', ')}`);
+  }
+
   /** Emits events in the operator's name. Shut down when `run` ends. */
   get events(): EventRecorder {
     const { cluster, clock, now } = this.#options;

@@ -53,6 +53,24 @@ test.each([
   },
 );
 
+test('something outside the cluster can ask for a reconcile, while it works', async () => {
+  const runs: string[] = [];
+  const counting = controller({ for: WEBSITES, reconcile: ({ key }) => void runs.push(key) });
+  const test = await testOperator({ controllers: [counting], objects: [web] });
+  await test.settled();
+  expect(test.operator.enqueue('websites', 'default/web')).toBe(true);
+  expect(test.operator.enqueue('websites', 'default/gone')).toBe(true);
+  await test.settled();
+  expect(runs).toEqual(['default/web', 'default/web', 'default/gone']);
+  expect(() => test.operator.enqueue('sites', 'default/web')).toThrow('controller: expected one of websites, got "sites"');
+  const wrong = (key: unknown) => () => test.operator.enqueue('websites', key as string);
+  expect(wrong('web')).toThrow('key: expected keys "namespace/name", because websites.example.com/v1 has namespaces, got "web"');
+  expect(wrong(undefined)).toThrow('key: expected a string, got undefined');
+  await test.close();
+  expect(test.operator.enqueue('websites', 'default/web')).toBe(false);
+  expect(runs).toHaveLength(3);
+});
+
 test('what it owns is there, and what it says, when it has settled', async () => {
   await using operator = await testOperator({ controllers: [websites], objects: [web] });
   await operator.settled();
