@@ -47,7 +47,7 @@ export interface Subresource {
   /** What is wrong with the form of a sent object. */
   fault?(sent: Json): string | undefined;
   /** The object after a write of `sent`. */
-  merge<T extends Json>(sent: T, old: T): T;
+  merge<T extends Json>(sent: T, old: T, now: () => number): T;
   /** The path, in an object, of the replicas that a Scale shows. */
   readonly replicas?: readonly string[] | undefined;
   /** What is wrong with an object that has this subresource, at whichever path it is written. */

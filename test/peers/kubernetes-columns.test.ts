@@ -105,14 +105,18 @@ describe.skipIf(isMissing(component('kube-apiserver')))("the columns of Kubernet
 
     it('bind it as upstream', async () => {
       const path = await create('bound');
+      const before = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable' };
+      const conditions = [before, { type: 'Ready', status: 'False' }];
+      const patch = { 'content-type': 'application/merge-patch+json' };
+      await must('PATCH', `${path}/status`, { status: { conditions, nominatedNodeName: 'node-2' } }, patch);
       expect(await alike('POST', `${path}/binding`, binding('other'))).toBe(400);
       expect(await alike('POST', `${path}/binding?dryRun=All`, binding('bound'))).toBe(201);
       expect(await alike('POST', `${path}/binding`, binding('bound', { uid: 'x' }))).toBe(409);
       expect(await alike('POST', `${path}/binding`, binding('bound', { annotations: { b: 'y' }, labels: { c: 'z' } }))).toBe(201);
       expect(await alike('POST', `${path}/binding`, binding('bound'))).toBe(409);
       const shown = (await must('GET', path)).map(({ metadata, spec, status }) => {
-        const conditions = status.conditions.map(({ type, status: state }: Json) => [type, state]);
-        return [spec.nodeName, metadata.annotations, metadata.labels, metadata.generation, conditions];
+        const states = status.conditions.map(({ lastTransitionTime, ...others }: Json) => [others, !lastTransitionTime]);
+        return [spec.nodeName, metadata.annotations, metadata.labels, metadata.generation, states, status.nominatedNodeName];
       });
       expect(shown[1]).toEqual(shown[0]);
       const gated = await create('gated-2', { schedulingGates: [{ name: 'x.io/gate' }] });

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { CONFIG_MAPS, type ConfigMap, LEASES, type Lease, NAMESPACES } from '../../src/apiserver/builtin.ts';
+import {
+  CONFIG_MAPS,
+  type ConfigMap,
+  LEASES,
+  type Lease,
+  NAMESPACES,
+  SECRETS,
+  type Secret,
+} from '../../src/apiserver/builtin.ts';
 import { typed } from '../../src/apiserver/kinds/tables.ts';
 import { nameCauses } from '../../src/apiserver/verbs/metadata.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
@@ -20,6 +28,50 @@ describe('namespaces', () => {
     expect(nameCauses(NAMESPACES, { name: 'A' })).toEqual(fault('Invalid value: "A": '));
     expect(nameCauses(NAMESPACES, {})).toEqual(fault('Invalid value: "": a lowercase RFC 1123 label'));
   });
+});
+
+describe('secrets', () => {
+  const causes = async (object: Secret, old?: Secret): Promise<unknown> => SECRETS.validate?.(object, old);
+  const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+  it.each<[type: string, data: Secret['data'], more?: object]>([
+    ['tls', { 'tls.crt': '', 'tls.key': '' }],
+    ['ssh-auth', { 'ssh-privatekey': 'AA==' }],
+    ['basic-auth', { username: '' }],
+    ['basic-auth', { password: '' }],
+    ['service-account-token', {}, { annotations: { 'kubernetes.io/service-account.name': 'a' } }],
+    ['dockercfg', { '.dockercfg': base64('null') }],
+    ['other', { a: base64('x'.repeat(2 ** 20)) }],
+  ])('TestValidateSecret: of type %s, with what it needs', async (type, data, metadata = {}) => {
+    expect(await causes({ type: `kubernetes.io/${type}`, data, metadata })).toEqual([]);
+  });
+
+  it('TestSecretImmutableType, TestValidateDockerConfigSecret: what is wrong is named', async () => {
+    const fault = (type: string): object => ({ field: 'type', message: `Invalid value: "${type}": field is immutable` });
+    const long = 'x'.repeat(301);
+    expect(await causes({}, {})).toEqual([]);
+    expect(await causes({}, { type: 'a' })).toEqual([fault('')]);
+    expect(await causes({ type: long }, {})).toEqual([fault(long.slice(1))]);
+    const message = 'Invalid value: "<secret contents redacted>": expected a JSON object';
+    const data = { '.dockercfg': base64('[]') };
+    expect(await causes({ type: 'kubernetes.io/dockercfg', data })).toEqual([{ field: 'data[.dockercfg]', message }]);
+  });
+
+  it('TestValidateSecretUpdate: what is immutable stays as it is', async () => {
+    const old = { data: { a: 'AA==' }, immutable: true };
+    const fault = { message: 'Forbidden: field is immutable when `immutable` is set', reason: 'FieldValueForbidden' };
+    expect(await causes(old, old)).toEqual([]);
+    expect(await causes({ data: { a: 'AQ==' } }, old)).toEqual(['immutable', 'data'].map((field) => ({ field, ...fault })));
+  });
+
+  it('have columns and a field, even without a type', () => {
+    expect(SECRETS.columns?.map(({ value }) => value({ data: { a: '' } }))).toEqual(['', 1, undefined]);
+    expect([SECRETS.fields?.type?.({}), SECRETS.fields?.type?.({ type: 'a' })]).toEqual(['', 'a']);
+  });
+});
+
+it.each([CONFIG_MAPS, SECRETS, NAMESPACES, LEASES])('each column of $plural is described', ({ columns = [] }) => {
+  for (const { name, description } of columns) expect(description, name).toMatch(/\w\.$/);
 });
 
 describe('configmaps', () => {
@@ -74,6 +126,7 @@ describe('configmaps', () => {
     ]);
     expect(await check({ data: { a: 'ä'.repeat(half), b: 'x' } })).toHaveLength(1);
     expect(await check({ binaryData: { a: 'A'.repeat(2 ** 21) } })).toHaveLength(1);
+    expect(await check({ binaryData: { a: Buffer.alloc(2 ** 20).toString('base64') } })).toEqual([]);
   });
 
   it('TestValidateConfigMapUpdate: what is immutable stays as it is', async () => {
@@ -100,7 +153,8 @@ describe('configmaps', () => {
     await expect(check({ data: null, binaryData: { a: 'YQ==' } } as unknown as ConfigMap)).resolves.toEqual([]);
   });
 
-  it('columns', () => {
+  it('columns, and a short name', () => {
+    expect(CONFIG_MAPS.shortNames).toEqual(['cm']);
     const cells = (object: object): unknown[] | undefined => CONFIG_MAPS.columns?.map(({ value }) => value(object));
     expect(cells({ data: { a: '' }, binaryData: { b: '' } })).toEqual([2, undefined]);
     const status = (object: object): unknown => NAMESPACES.columns?.[0]?.value(object);

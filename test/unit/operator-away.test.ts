@@ -1,9 +1,13 @@
 // A kind that is deleted while an operator runs: who waits for it, who is told, and what happens at its return.
 import { describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
+import type { FollowedKind } from '../../src/operator/followed-kind.ts';
 import { controller, kind, type Log, Operator } from '../../src/operator/index.ts';
+import { KindCache } from '../../src/operator/kind-cache.ts';
+import { FakeClock, FakeListWatcher } from '../../src/testing/index.ts';
 import { testOperator } from '../../src/testing/test-operator.ts';
 import { crdOf } from './crd-rig.ts';
+import { settle } from './operator-rig.ts';
 
 type Family = KubernetesObject & { spec?: object };
 const [PARENTS, CHILDREN] = [kind<Family>('parents.example.com/v1'), kind<Family>('children.example.com/v1')];
@@ -168,4 +172,93 @@ describe('a kind that is deleted while an operator runs', () => {
     expect((await ready())[0]).toBe(500);
     await test.close();
   });
+});
+
+describe('the cache of a kind', () => {
+  /** That of the children, whose source is a fake, and what it tells. */
+  function cacheOf(objects: readonly object[] = []) {
+    const clock = new FakeClock();
+    const source = new FakeListWatcher({ objects: objects as KubernetesObject[] });
+    const followed = Object.assign(source, { waiting: false, client: undefined, type: undefined });
+    const type = { group: 'example.com', version: 'v1', plural: 'children', kind: 'Child', namespaced: true };
+    const told: string[] = [];
+    // That a source works, or that something has changed, may be said again and again.
+    const tell = (text: string) => (): void => void (told.at(-1) !== text && told.push(text));
+    const onAway = (): (() => void) => {
+      told.push('away');
+      return tell('back');
+    };
+    const deps = { clock, onAway, onError: tell('failed'), onWell: tell('well') };
+    const cache = new KindCache(followed as unknown as FollowedKind, type, deps);
+    cache.listeners.add(tell(''));
+    const stop = new AbortController();
+    const run = async (): Promise<void> => {
+      void cache.run(stop.signal);
+      await settle();
+    };
+    const turn = (waiting: boolean): void => {
+      followed.waiting = waiting;
+      cache.turned();
+    };
+    return { cache, clock, source, followed, told, stop, run, turn };
+  }
+
+  it('is not away before it was there', async () => {
+    const { cache, told, run, turn, stop } = cacheOf();
+    turn(true);
+    turn(false);
+    expect([cache.isAway, cache.isComplete, told]).toEqual([false, true, []]);
+    await run();
+    expect(told.splice(0)).toEqual(['well']);
+    turn(true);
+    expect([cache.isAway, told]).toEqual([true, ['away', '']]);
+    stop.abort();
+    await settle();
+    expect(told).toEqual(['away', '', 'back']);
+  });
+
+  it('tells once that it is away and back, however often its kind comes and goes before it has its objects', async () => {
+    const { cache, told, run, turn, stop } = cacheOf();
+    await run();
+    told.splice(0);
+    for (const waiting of [true, false, true, false, false]) turn(waiting);
+    expect([cache.isAway, cache.isComplete, told.splice(0)]).toEqual([true, false, ['away', '']]);
+    await settle();
+    expect([cache.isAway, cache.isComplete, told.splice(0)]).toEqual([false, true, ['well', 'back', 'well', '']]);
+    turn(true);
+    turn(false);
+    turn(true);
+    await settle();
+    expect([cache.isAway, told]).toEqual([true, ['away', '']]);
+    stop.abort();
+  });
+
+  it('has a source that works when it is connected and the server has the kind', async () => {
+    const { clock, source, followed, told, run, stop } = cacheOf();
+    source.failList(new Error('down'), 2);
+    source.failWatch(new Error('down'), 2);
+    await run();
+    expect(told.splice(0)).toEqual(['failed']);
+    await clock.advanceAsync(100_000);
+    expect([told[0], told.at(-1)]).toEqual(['failed', 'well']);
+    followed.waiting = true;
+    told.splice(0);
+    source.cut();
+    await clock.advanceAsync(100_000);
+    expect([source.openWatches, told]).toEqual([1, []]);
+    stop.abort();
+  });
+
+  it.each([{}, { kind: 'Child' }, { apiVersion: 'example.com/v1' }])(
+    'completes the kind of objects that have %j of it, and keeps others',
+    async (given) => {
+      const typed = { kind: 'Child', apiVersion: 'example.com/v1', metadata: { name: 'b' } };
+      const { cache, source, run, stop } = cacheOf([{ metadata: { name: 'a' }, ...given }, typed]);
+      await run();
+      const [a, b] = ['a', 'b'].map((name) => cache.informer.store.get(name));
+      expect([a?.kind, a?.apiVersion, b]).toEqual(['Child', 'example.com/v1', source.objects[1]]);
+      expect(b).toBe(source.objects[1]);
+      stop.abort();
+    },
+  );
 });

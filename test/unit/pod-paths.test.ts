@@ -24,6 +24,9 @@ const eviction = (deleteOptions?: object, name: string = 'web'): object => ({
   ...{ apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name }, ...(deleteOptions && { deleteOptions }) },
 });
 const SUCCESS = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
+const [THEN, NOW] = ['2025-01-01T00:00:00Z', '2026-01-02T03:04:05Z'];
+const SCHEDULED = { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime: NOW };
+const READY = { type: 'Ready', status: 'False', lastProbeTime: null, lastTransitionTime: THEN };
 const strategic = { 'content-type': 'application/strategic-merge-patch+json' };
 
 async function withPod(more: object = {}): Promise<ReturnType<typeof rig>> {
@@ -147,6 +150,21 @@ describe('/resize', () => {
     const { body } = await call('PATCH', `${WEB}/resize`, sent, strategic);
     expect(body.spec).toEqual({ containers: [{ name: 'a', image: 'a:1', resources }], securityContext: {} });
   });
+
+  it('writes how containers are resized, and the resources of init containers and of the Pod', async () => {
+    const init = { name: 'i', image: 'i', restartPolicy: 'Always', resources: {} };
+    const { call } = await withPod({ spec: { ...POD.spec, initContainers: [init] } });
+    const resources = { limits: { cpu: '200m' } };
+    const resizePolicy = [{ resourceName: 'cpu', restartPolicy: 'NotRequired' }];
+    const [one] = POD.spec.containers;
+    const spec = { resources, containers: [{ ...one, resizePolicy }], initContainers: [{ ...init, image: 'no', resources }] };
+    const { body } = await call('PUT', `${WEB}/resize`, { ...POD, spec });
+    const written = { ...spec, securityContext: {}, initContainers: [{ ...init, resources }] };
+    expect(body.spec).toEqual(written);
+    const { resources: _, ...others } = written;
+    for (const containers of [undefined, null])
+      expect((await call('PUT', `${WEB}/resize`, { ...POD, spec: { containers } })).body.spec).toEqual(others);
+  });
 });
 
 describe('/binding', () => {
@@ -156,7 +174,7 @@ describe('/binding', () => {
     expect(await call('POST', `${WEB}/binding`, sent)).toMatchObject({ code: 201, body: SUCCESS });
     const { metadata, spec, status } = (await call('GET', WEB)).body;
     expect([spec.nodeName, metadata.annotations, metadata.labels]).toEqual(['node-1', { by: 'me' }, { a: 'x', zone: 'z' }]);
-    expect(status.conditions).toMatchObject([{ type: 'PodScheduled', status: 'True' }]);
+    expect(status.conditions).toEqual([SCHEDULED]);
     // Nobody manages what it has written.
     expect(metadata.managedFields.map(({ manager }: { manager: string }) => manager)).toEqual(['me']);
     const again = await call('POST', `${WEB}/binding`, binding());
@@ -164,6 +182,36 @@ describe('/binding', () => {
     expect(again.body.message).toBe(
       'Operation cannot be fulfilled on pods/binding "web": pod web is already assigned to node "node-1"',
     );
+  });
+
+  it.each([
+    ['what a scheduler has said before', [{ ...SCHEDULED, status: 'False', reason: 'Unschedulable' }, READY], [SCHEDULED, READY]],
+    [
+      'a condition that is true already',
+      [READY, { ...SCHEDULED, lastTransitionTime: THEN }],
+      [READY, { ...SCHEDULED, lastTransitionTime: THEN }],
+    ],
+    ['no conditions', null, [SCHEDULED]],
+  ])('replaces %s, where it is, and the nominated node', async (_, conditions, expected) => {
+    const { call } = await withPod();
+    await call('PATCH', `${WEB}/status`, { status: { conditions, nominatedNodeName: 'node-2', podIP: '10.0.0.1' } });
+    await call('POST', `${WEB}/binding`, binding());
+    const { metadata, status } = (await call('GET', WEB)).body;
+    expect([status, metadata.annotations, metadata.labels]).toEqual([
+      { conditions: expected, podIP: '10.0.0.1' },
+      undefined,
+      { a: 'x' },
+    ]);
+  });
+
+  it.each([
+    ['has non-empty .spec.schedulingGates', { spec: { ...POD.spec, schedulingGates: [{ name: 'x.io/gate' }] } }],
+    ['is being deleted, cannot be assigned to a host', { metadata: { ...POD.metadata, finalizers: ['x.io/held'] } }],
+  ])('is refused if the Pod %s', async (why, more) => {
+    const { call } = await withPod(more);
+    if ('metadata' in more) await call('DELETE', WEB);
+    const { message } = (await call('POST', `${WEB}/binding`, binding())).body;
+    expect(message).toBe(`Operation cannot be fulfilled on pods/binding "web": pod web ${why}`);
   });
 
   it('is sent in protobuf by a scheduler', async () => {

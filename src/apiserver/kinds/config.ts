@@ -136,7 +136,7 @@ function* keysOf(
   for (const [field, values = {}] of Object.entries(maps)) {
     for (const [at, key] of Object.keys(values).entries()) {
       if (at % STRIDE === STRIDE - 1) yield;
-      const value = values[key] ?? '';
+      const value = values[key] as string;
       // A ConfigMap's `data` are texts.
       bytes += field === 'data' && whole === '[]' ? utf8Bytes(value) : base64Bytes(value);
       const add = (problem: string): number =>

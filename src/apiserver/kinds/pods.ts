@@ -15,6 +15,7 @@ import { isRecord } from '../../watch/errors.ts';
 import { conflict } from '../api-status.ts';
 import type { ResourceDefinition } from '../definition.ts';
 import type { Json } from '../request/json.ts';
+import { timestamp } from '../resource-info.ts';
 import { PART_VERBS, type SeenKind, type Subresource, withMembers } from '../subresources.ts';
 import { type Shape, shape } from './shape.ts';
 import { DELETE_OPTIONS, OBJECT_META, OBJECT_REFERENCE } from './tables.ts';
@@ -41,28 +42,35 @@ interface Pod extends Json {
 }
 
 /** Why a Pod cannot get a node; undefined: it can. */
-function whyUnbound({ metadata: { name, deletionTimestamp }, spec }: Pod): string | undefined {
+function whyUnbound({ metadata: { name, deletionTimestamp }, spec = {} }: Pod): string | undefined {
   if (deletionTimestamp !== undefined) return `pod ${name} is being deleted, cannot be assigned to a host`;
-  if (spec?.nodeName) return `pod ${name} is already assigned to node "${spec.nodeName}"`;
-  return spec?.schedulingGates?.length ? `pod ${name} has non-empty .spec.schedulingGates` : undefined;
+  if (spec.nodeName) return `pod ${name} is already assigned to node "${spec.nodeName}"`;
+  return spec.schedulingGates?.length ? `pod ${name} has non-empty .spec.schedulingGates` : undefined;
 }
 
 const BINDINGS = { ...BINDING, plural: 'pods/binding', resourceName: 'pods/binding', kindName: BINDING.kind };
 
 /** A Pod with a node, and with the labels and annotations of the Binding. */
-function bound(binding: Json, pod: Pod): Pod {
+function bound(binding: Json, pod: Pod, now: () => number): Pod {
   const why = whyUnbound(pod);
   if (why !== undefined) throw conflict(BINDINGS, pod.metadata.name, why);
   const [own, given] = [pod.metadata, (binding.metadata ?? {}) as Json];
   const both = (member: string): object => ({ ...(own[member] as object | undefined), ...(given[member] as object | undefined) });
-  const conditions = (pod.status?.conditions ?? []).filter(({ type }) => type !== 'PodScheduled');
-  const scheduled = { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime: null };
+  const { nominatedNodeName: _, conditions = [], ...status } = pod.status ?? {};
   return {
     ...pod,
     metadata: { ...own, ...(given.labels ? { labels: both('labels') } : {}), annotations: both('annotations') },
     spec: { ...pod.spec, nodeName: (binding.target as { readonly name?: string }).name as string },
-    status: { ...pod.status, conditions: [...conditions, scheduled] },
+    status: { ...status, conditions: scheduled(conditions, now) },
   };
+}
+
+/** The conditions of a Pod that has a node. Upstream: `UpdatePodCondition`. */
+function scheduled(conditions: readonly Json[], now: () => number): readonly Json[] {
+  const old = conditions.find(({ type }) => type === 'PodScheduled');
+  const lastTransitionTime = old?.status === 'True' ? old.lastTransitionTime : timestamp(now());
+  const condition = { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime };
+  return old ? conditions.map((each) => (each === old ? condition : each)) : [...conditions, condition];
 }
 
 const NO_TARGET = 'target.name: Required value';
@@ -71,9 +79,10 @@ const isNamed = ({ target }: Json): boolean => isRecord(target) && Boolean(targe
 
 /** Containers with the resources that others of the same names have. */
 function resized(containers: unknown, sent: unknown): unknown {
-  if (!Array.isArray(containers) || !Array.isArray(sent)) return containers;
-  const byName = new Map<unknown, Json>(sent.map((each: Json) => [each.name, each]));
-  return containers.map((each: Json) => withMembers(each, byName.get(each.name) ?? each, ['resources', 'resizePolicy']));
+  const byName = new Map(((sent ?? []) as readonly Json[]).map((each) => [each.name, each]));
+  return (containers as readonly Json[] | undefined)?.map((each) =>
+    withMembers(each, byName.get(each.name) ?? each, ['resources', 'resizePolicy']),
+  );
 }
 
 const partOf = (name: string, merge: (sent: Json, own: Json) => Json): Subresource => ({
@@ -85,7 +94,7 @@ const SUBRESOURCES: readonly Subresource[] = [
   {
     ...{ name: 'binding', verbs: ['create'], kind: BINDING, view: (object) => object },
     fault: (sent) => (isNamed(sent) ? undefined : NO_TARGET),
-    merge: (sent, old) => bound(sent, old as unknown as Pod) as unknown as typeof sent,
+    merge: (sent, old, now) => bound(sent, old as unknown as Pod, now) as unknown as typeof sent,
   },
   partOf('ephemeralcontainers', (sent, own) => withMembers(own, sent, ['ephemeralContainers'])),
   {

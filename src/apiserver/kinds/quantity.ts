@@ -56,7 +56,7 @@ export function quantityOf(given: string): string | undefined {
   if (read === undefined) return undefined;
   const { sign, power, scale, isExponent, isShort, isNumber } = read;
   const digits = BigInt(read.digits) * 2n ** BigInt(power);
-  const isQuick = isShort && scale >= NANO && digits <= MAX_INT64;
+  const isQuick = isShort && scale >= NANO;
   if (!isQuick && !isNumber) return undefined;
   const isKept = power === 0 ? scale % 3 === 0 && !/^0|000$/.test(read.digits) : BigInt(read.digits) % 8n !== 0n;
   if (isQuick && isKept) return text;
@@ -69,7 +69,7 @@ export function quantityOf(given: string): string | undefined {
 /** Rounded up, and at most as large as Go's integers if it is binary. */
 function bounded({ digits, scale }: Amount, isBinary: boolean): Amount {
   let amount = { digits, scale };
-  if (scale < NANO && digits > 0n) {
+  if (scale < NANO) {
     // What is smaller than one of the last digit counts as one.
     const unit = 10n ** BigInt(Math.min(NANO - scale, digits.toString().length));
     amount = { digits: (digits + unit - 1n) / unit, scale: NANO };
@@ -84,7 +84,7 @@ function asBinary({ digits, scale }: Amount): string | undefined {
   if (digits < 1_024n * unit || digits % unit !== 0n) return undefined;
   let [number, times] = [digits / unit, 0];
   for (; number % 1_024n === 0n; number /= 1_024n) times++;
-  return `${number}${BINARY[times] ?? ''}`;
+  return `${number}${BINARY[times]}`;
 }
 
 /** With an exponent that is a multiple of three. */

@@ -41,7 +41,7 @@ export class Ip implements Keyed {
     const made = parsed(address);
     if (made === undefined) throw new Error(why);
     if (zone.length > 0) throw new Error(made.family === 6 ? `IP address ${quoted(text)} with zone value is not allowed` : why);
-    if (isMapped(made.bits, made.family)) throw new Error(mappedText(text));
+    if (isMapped(made.bits)) throw new Error(mappedText(text));
     return new Ip(made.family, made.bits);
   }
 
@@ -69,7 +69,7 @@ export class Ip implements Keyed {
   }
 }
 
-const isMapped = (bits: bigint, family: number): boolean => family === 6 && bits >> 32n === 0xffffn;
+const isMapped = (bits: bigint): boolean => bits >> 32n === 0xffffn;
 const mappedText = (text: string): string => `IPv4-mapped IPv6 address ${quoted(text)} is not allowed`;
 
 /** A network, with the address that it was written with. */
@@ -97,8 +97,7 @@ export class Cidr implements Keyed {
     if (address.includes('%')) throw refused('IPv6 zones cannot be present in a prefix');
     if (!/^(?:0|[1-9]\d{0,9})$/.test(bits)) throw refused(`bad bits after slash: ${quoted(bits)}`);
     if (Number(bits) > (made.family === 4 ? 32 : 128)) throw refused('prefix length out of range');
-    if (isMapped(made.bits, made.family))
-      throw new Error(`network address parse error during conversion from string: ${mappedText(text)}`);
+    if (isMapped(made.bits)) throw new Error(`network address parse error during conversion from string: ${mappedText(text)}`);
     return new Cidr(new Ip(made.family, made.bits), Number(bits));
   }
 

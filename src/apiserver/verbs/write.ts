@@ -218,7 +218,7 @@ function* prepareUpdate(
   checkIdentity(info, object, { current, place });
   const { seen, isStored } = yield* reading(info, current);
   const old = normalized(info, seen);
-  const sentOn = row.merge(object, old);
+  const sentOn = row.merge(object, old, context.now);
   const whole = shapeOf(info)?.completed?.(sentOn) ?? sentOn;
   const merged = context.revised?.(whole, { old, part: row.name }) ?? whole;
   // Upstream: `customResourceStrategy`.
