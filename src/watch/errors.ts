@@ -178,8 +178,8 @@ export function toJson(name: string, object: object): string {
 function lossIn(value: unknown): string | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : '';
   if (typeof (value as { toJSON?: unknown } | null | undefined)?.toJSON === 'function') return undefined;
-  if (!isContainer(value)) return typeof value === 'bigint' ? '' : undefined;
-  if (value instanceof Map || value instanceof Set) return '';
+  if (typeof value === 'bigint' || value instanceof Map || value instanceof Set) return '';
+  if (!isContainer(value)) return undefined;
   if (Array.isArray(value)) {
     for (let at = 0; at < value.length; at++) {
       const below = lossIn(value[at]);

@@ -60,7 +60,7 @@ interface FailuresOptions {
   readonly onError?: ((error: unknown) => void) | undefined;
   readonly clock?: Clock | undefined;
   /** Where lines go; default `console.error`. `isGood`: something works again. What it throws is ignored. */
-  readonly print?: ((line: string, isGood: boolean) => void) | undefined;
+  readonly print?: ((line: string, isGood?: boolean) => void) | undefined;
 }
 
 /** The failures of one object. See the top of this file. */
@@ -68,11 +68,11 @@ export class Failures {
   readonly #who: string;
   readonly #onError: FailuresOptions['onError'];
   readonly #clock: Clock;
-  readonly #print: FailuresOptions['print'];
+  readonly #print: NonNullable<FailuresOptions['print']>;
   readonly #subjects: Map<string, Subject> = new Map();
 
   /** `who` begins each line, after the name of the package. */
-  constructor(who: string, { onError, clock = systemClock, print }: FailuresOptions = {}) {
+  constructor(who: string, { onError, clock = systemClock, print = (line) => console.error(line) }: FailuresOptions = {}) {
     this.#who = `watchmux ${who}: `;
     this.#onError = callable('onError', onError);
     this.#clock = clock;
@@ -99,7 +99,7 @@ export class Failures {
     subject.well();
     if (!said) return;
     subject.untold = 0;
-    this.#say(`${what} works again, after ${count === 1 ? 'one failure' : `${count} failures`}`, true);
+    this.#say(`${what} works again, after ${count > 1 ? `${count} failures` : 'one failure'}`, true);
   }
 
   #subject(what: string): Subject {
@@ -122,20 +122,18 @@ export class Failures {
     subject.kind = kind;
     subject.lastMs = nowMs;
     subject.count++;
-    const isDue = nowMs - (lines.get(kind) ?? -QUIET_MS) >= QUIET_MS;
-    if (subject.told || !isDue) {
+    if (subject.told || nowMs - (lines.get(kind) ?? -QUIET_MS) < QUIET_MS) {
       subject.untold++;
       return;
     }
     subject.told = subject.said = true;
     lines.set(kind, nowMs);
-    this.#say(`${what}${oneLine(error)}${subject.untold > 0 ? ` (and ${subject.untold} untold before)` : ''}`);
+    this.#say(`${what}${oneLine(error)}${subject.untold ? ` (and ${subject.untold} untold before)` : ''}`);
     subject.untold = 0;
   }
 
-  #say(text: string, isGood: boolean = false): void {
-    const line = cleaned(this.#who + text);
-    quietly(() => (this.#print ? this.#print(line, isGood) : console.error(line)));
+  #say(text: string, isGood?: boolean): void {
+    quietly(() => this.#print(cleaned(this.#who + text), isGood));
   }
 }
 
@@ -201,6 +199,5 @@ function placeOf(error: unknown): string | undefined {
 
 /** Without line ends and other characters that a terminal would act on. */
 function cleaned(text: string): string {
-  const line = text.slice(0, MAX_CHARS).replace(/[\s\p{C}]+/gu, ' ');
-  return text.length > MAX_CHARS ? `${line}…` : line;
+  return text.slice(0, MAX_CHARS).replace(/[\s\p{C}]+/gu, ' ') + (text.length > MAX_CHARS ? '…' : '');
 }

@@ -214,7 +214,8 @@ const OPTIONS = [
  */
 export function requeueAfterOf(result: unknown): number | undefined {
   for (const [name, value] of Object.entries(result ?? {})) {
-    if (/^requeue/i.test(name) && name !== 'requeueAfterMs' && value !== undefined) throw invalid(name, value, 'requeueAfterMs instead');
+    if (/^requeue/i.test(name) && name !== 'requeueAfterMs' && value !== undefined)
+      throw invalid(name, value, 'requeueAfterMs instead');
   }
   return (result as ReconcileResult | undefined)?.requeueAfterMs;
 }

@@ -30,7 +30,7 @@ describe('a refusal', () => {
 
   it.each([
     ['a page', '<html><body>502 Bad Gateway</body></html>', 'the server answered 502, with a page'],
-    ['a text', ' no upstream\r\n here\n', 'the server answered 502: no upstream here'],
+    ['a text', ' no upstream\r\n here\n', 'the server answered 502: no upstream\r\n here'],
     ['a long text', 'a'.repeat(300), `the server answered 502: ${'a'.repeat(200)}`],
     ['nothing', '', 'the server answered 502'],
   ])('whose body is %s says so in words; the text is the cause', (_, body, message) => {

@@ -43,8 +43,9 @@ export function toRefused(response: ResponseHead, body: string, url?: URL): Watc
   if (given) return refusedBy(checked(given, status, hintMs));
   const text = body.trim();
   const code = status < 400 ? 500 : status;
-  const causes = [{ reason: UNEXPECTED, message: text.slice(0, 200) || `status ${status}` }];
-  const said = isPage(text) ? ', with a page' : text && `: ${text.slice(0, 200).replace(/\s+/g, ' ')}`;
+  const start = text.slice(0, 200);
+  const causes = [{ reason: UNEXPECTED, message: start || `status ${status}` }];
+  const said = isPage(text) ? ', with a page' : start && `: ${start}`;
   const own = {
     code,
     reason: REASONS[code] ?? (code < 500 ? 'Unknown' : 'InternalError'),
