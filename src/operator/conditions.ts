@@ -51,7 +51,7 @@ type Writing = { status?: { conditions?: Written[] | null } | null };
  *
  * `lastTransitionTime` changes only together with `status`: to that of the condition, otherwise to now, in whole seconds.
  * Everything else becomes what the condition says; what it leaves out becomes empty. Throws INVALID_ARGUMENT for a status other
- * than True, False and Unknown, and for anything that is no text.
+ * than True, False and Unknown, and for a member that should be a string.
  *
  *     setCondition(order, { type: 'Ready', status: 'True', reason: 'Paid', observedGeneration: order.metadata.generation });
  *

@@ -21,6 +21,8 @@ export interface KindCacheDeps {
   readonly clock: Clock | undefined;
   /** Returns what the caches keep of each object. Default: the object. */
   readonly keep?: ((object: KubernetesObject) => KubernetesObject) | undefined;
+  /** The informers' source of jitter. Default `Math.random`. */
+  readonly random?: (() => number) | undefined;
   /** Called with each failure of a kind's source, and when it works. */
   readonly onError: (error: unknown, kind: string) => void;
   readonly onWell: (kind: string) => void;
@@ -45,7 +47,7 @@ export class KindCache {
   #returned: (() => void) | undefined;
 
   constructor(followed: FollowedKind, type: FullType, deps: KindCacheDeps) {
-    const { clock, keep = (object) => object, onError, onWell } = deps;
+    const { clock, random, keep = (object) => object, onError, onWell } = deps;
     const text = nameOf(type);
     const typed = toKind(type);
     this.text = text;
@@ -54,7 +56,7 @@ export class KindCache {
     this.#type = type;
     this.#client = followed.client as ResourceClient;
     this.informer = new Informer<KubernetesObject>(followed, {
-      clock,
+      ...{ clock, random },
       // A restarted operator must not act on a state older than the one its predecessor acted on.
       consistentList: true,
       // A list need not give the kind of each object, but owners and events need it.

@@ -101,7 +101,7 @@ export class Operator {
    *
    * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option.
    */
-  constructor(options: OperatorOptions, { keep }: Pick<CachesDeps, 'keep'> = {}) {
+  constructor(options: OperatorOptions, { keep, random }: Pick<CachesDeps, 'keep' | 'random'> = {}) {
     const { cluster, name, namespace, log = console, clock, onError } = checkOptions(options, NAMES);
     requireMethod('cluster', cluster, 'resource', 'a Cluster or an ApiServer');
     if (typeof name !== 'string' || !NAME.test(name))
@@ -129,7 +129,7 @@ export class Operator {
     });
     const tell: OperatorDeps['tell'] = (error, failure) => this.#tell(error, failure);
     const caches: KindCaches = new KindCaches({
-      ...{ cluster, namespace, clock, keep },
+      ...{ cluster, namespace, clock, keep, random },
       tell: (text) => log.warn(text),
       onError: (error, kind) => tell(error, { during: 'source', kind }),
       onWell: (kind) => this.#failures.up(`the source of ${kind}`),

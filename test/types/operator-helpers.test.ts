@@ -61,9 +61,9 @@ it('conditions are those of any kind, and of no kind', () => {
   expect([setCondition(deployment, ready), setCondition(object, ready)]).toEqual([true, true]);
   expect(deployment.status?.conditions?.[0]?.lastTransitionTime).toBeDefined();
   // @ts-expect-error: a reason is expected
-  expect(setCondition(object, { type: 'Ready', status: 'False' })).toBe(true);
+  expect(() => setCondition(object, { type: 'Ready', status: 'False' })).toThrow('reason');
   // @ts-expect-error: a status is one of three words
-  expect(setCondition(object, { ...ready, status: 'true' })).toBe(true);
+  expect(() => setCondition(object, { ...ready, status: 'true' })).toThrow('status');
 });
 
 it('predicates and owners are for any kind', () => {

@@ -1,5 +1,5 @@
 // An operator under test: what `settled` and `advance` wait for, what they reject with, and that nothing is left of it.
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { Resource } from '../../src/apiserver/resource.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { controller, findCondition, type KindName, kind, not, setCondition } from '../../src/operator/index.ts';
@@ -602,6 +602,17 @@ test('there is one time: of the clock, of what the server and events say, and of
   const found = await operator.resource(WEBSITES).get('default/web');
   expect(findCondition(found as object, 'Ready')).toMatchObject({ lastTransitionTime: at });
   expect((await operator.events(found))[0]?.metadata?.creationTimestamp).toBe(at);
+});
+
+test('a watch that ends by its time is followed by the next at that time, whatever jitter there may be', async () => {
+  const random = vi.spyOn(Math, 'random').mockReturnValue(0.99);
+  onTestFinished(() => random.mockRestore());
+  await using operator = await testOperator({ controllers: [doing(() => {})] });
+  for (const ms of [597_100, 2_900]) {
+    await operator.advance(ms);
+    await operator.resource(WEBSITES).create({ ...web, metadata: { name: `web-${ms}`, namespace: 'default' } });
+    await operator.settled();
+  }
 });
 
 test('kinds that there are not are refused, with where they are named and what may be meant', async () => {
