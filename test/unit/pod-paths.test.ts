@@ -14,6 +14,20 @@ beforeAll(async () => {
 });
 
 const PODS = '/api/v1/namespaces/default/pods';
+/** A Pod of which no field that a selector may ask for has its default. */
+const PLACED = {
+  spec: {
+    ...{ containers: [], nodeName: 'n', restartPolicy: 'Never', schedulerName: 's', serviceAccountName: 'a', hostNetwork: true },
+  },
+  status: { phase: 'Running', podIP: '10.0.0.1', nominatedNodeName: 'm' },
+};
+const OF_PLACED = [PLACED.spec, PLACED.status].flatMap((part, at) =>
+  Object.entries(part).flatMap(([name, value]) =>
+    name === 'containers' ? [] : `${at === 0 ? 'spec' : 'status'}.${name}=${value}`,
+  ),
+);
+const UNPLACED =
+  'spec.nodeName=,spec.restartPolicy=Always,spec.schedulerName=default-scheduler,spec.serviceAccountName=,spec.hostNetwork=false,status.phase=Pending,status.podIP=,status.nominatedNodeName=';
 const WEB = `${PODS}/web`;
 const POD = { metadata: { name: 'web', labels: { a: 'x' } }, spec: { containers: [{ name: 'a', image: 'a:1', resources: {} }] } };
 const DEBUGGER = { name: 'debugger', image: 'busybox', resources: {} };
@@ -36,6 +50,9 @@ async function withPod(more: object = {}): Promise<ReturnType<typeof rig>> {
 }
 
 it.each([
+  ...OF_PLACED.map((field) => ['pods/v1', PLACED, { spec: { containers: [] } }, field] as const),
+  ...UNPLACED.split(',').map((field) => ['pods/v1', { spec: { containers: [] } }, PLACED, field] as const),
+  ['services/v1', { spec: { type: 'NodePort', clusterIP: '10.0.0.1' } }, {}, 'spec.type=NodePort,spec.clusterIP=10.0.0.1'],
   ['nodes/v1', {}, { spec: { unschedulable: true } }, 'spec.unschedulable=false'],
   ['services/v1', {}, { spec: { type: 'NodePort', clusterIP: '10.0.0.1' } }, 'spec.type=ClusterIP,spec.clusterIP='],
   ['jobs.batch/v1', { status: { succeeded: 1 } }, {}, 'status.successful=1'],
