@@ -61,6 +61,10 @@ const RESYNC_MS = 36_000_000;
 /** After this many consecutive conflicts of a key, one is reported: so many are not an accident. */
 const TOLD_RACES = 10;
 
+/** A key that succeeds this often within a minute, without asking to run again, changes what it reads. One is named a minute. */
+const HOT_RUNS = 200;
+const MINUTE_MS = 60_000;
+
 type AnySource = SourceOptions<KubernetesObject>;
 type Object = KubernetesObject;
 
@@ -102,6 +106,10 @@ export class OperatorController<T extends KubernetesObject> {
   readonly #races: Map<string, number> = new Map();
   /** By key: how long the server asks to wait after the failure that is being handled. */
   readonly #askedMs: Map<unknown, number> = new Map();
+  /** By key: the number of successes within this minute. */
+  readonly #successes: Map<string, number> = new Map();
+  #minute: number = 0;
+  #namedHot: boolean = false;
   #work: Work | undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
@@ -352,6 +360,7 @@ export class OperatorController<T extends KubernetesObject> {
       if (time.isOver()) throw time.signal.reason;
       const requeueAfterMs = delayOf(key, asked, work.hasty);
       result = requeueAfterMs === undefined ? 'success' : 'requeue_after';
+      if (requeueAfterMs === undefined) this.#succeeded(key);
       return { requeueAfterMs };
     } catch (error) {
       if (time.isOver()) throw time.signal.reason;
@@ -373,6 +382,23 @@ export class OperatorController<T extends KubernetesObject> {
       observer.onReconcileEnd({ controller: this.name, result, durationMs, timedOut: time.isOver(), dropped });
       tell?.(result);
     }
+  }
+
+  /** Names a key that runs over and over. */
+  #succeeded(key: string): void {
+    const minute = Math.floor(this.#clock.now() / MINUTE_MS);
+    if (minute !== this.#minute) {
+      this.#minute = minute;
+      this.#namedHot = false;
+      this.#successes.clear();
+    }
+    const runs = (this.#successes.get(key) ?? 0) + 1;
+    this.#successes.set(key, runs);
+    if (runs < HOT_RUNS || this.#namedHot) return;
+    this.#namedHot = true;
+    this.#deps.log.warn(
+      `${this.name}: ${key} was reconciled ${HOT_RUNS} times within a minute: it changes what it reads, each time`,
+    );
   }
 
   /**

@@ -45,6 +45,28 @@ describe('a reconcile of an operator', () => {
     await stop();
   });
 
+  it.each([
+    ['changes what it reads is named once a minute', undefined, 1],
+    ['asks to run again is not', { requeueAfterMs: 1 }, 0],
+  ])('that %s', async (_, result, warnings) => {
+    const { orders, start, lines, clock } = world();
+    await orders.create(order('a'));
+    await orders.create(order('b'));
+    const runs = { a: 0, b: 0 };
+    const { stop } = await start({
+      reconcile: async ({ name, updateStatus }) => {
+        if (++runs[name as 'a' | 'b'] > 250) return undefined;
+        await updateStatus((draft) => Object.assign(draft, { status: { phase: `${runs[name as 'a' | 'b']}` } }));
+        return result;
+      },
+    });
+    while (runs.a < 250 || runs.b < 250) await clock.advanceAsync(20);
+    expect(clock.now()).toBeLessThan(60_000);
+    const named = /^warn: orders: default\/[ab] was reconciled 200 times within a minute/;
+    expect(lines.filter((line) => named.test(line))).toHaveLength(warnings);
+    await stop();
+  });
+
   it('that a server refuses for some time runs again after that, and no later than its own delay if that is longer', async () => {
     const { orders, start, clock } = world();
     await orders.create(order('a'));

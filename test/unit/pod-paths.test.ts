@@ -49,9 +49,14 @@ async function withPod(more: object = {}): Promise<ReturnType<typeof rig>> {
   return made;
 }
 
-it.each([
-  ...OF_PLACED.map((field) => ['pods/v1', PLACED, { spec: { containers: [] } }, field] as const),
-  ...UNPLACED.split(',').map((field) => ['pods/v1', { spec: { containers: [] } }, PLACED, field] as const),
+it.each<[string, object, object, string]>([
+  ...OF_PLACED.map((field): [string, object, object, string] => ['pods/v1', PLACED, { spec: { containers: [] } }, field]),
+  ...UNPLACED.split(',').map((field): [string, object, object, string] => [
+    'pods/v1',
+    { spec: { containers: [] } },
+    PLACED,
+    field,
+  ]),
   ['services/v1', { spec: { type: 'NodePort', clusterIP: '10.0.0.1' } }, {}, 'spec.type=NodePort,spec.clusterIP=10.0.0.1'],
   ['nodes/v1', {}, { spec: { unschedulable: true } }, 'spec.unschedulable=false'],
   ['services/v1', {}, { spec: { type: 'NodePort', clusterIP: '10.0.0.1' } }, 'spec.type=ClusterIP,spec.clusterIP='],
