@@ -1,5 +1,5 @@
 // The URL and the headers as functions, which are asked before each attempt, so that a token can be refreshed.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { connect, type FetchLike, type WebSocketConstructor } from '../../src/bridge/client.ts';
 import { toBookmark } from '../../src/bridge/protocol.ts';
 import { ListenerCount } from '../../src/testing/fakes/fake-clock.ts';
@@ -315,6 +315,8 @@ describe('the transport', () => {
   });
 
   test('that the host lacks is final', async () => {
+    vi.stubGlobal('WebSocket', undefined); // Node has one since version 22
+    onTestFinished(() => void vi.unstubAllGlobals());
     const { details, read, expectOver } = open('http', { transport: undefined, WebSocket: null as never }, () => 'ws://h/');
     expect(await read()).toEqual([400]);
     expect(details.at(-1)?.error?.message).toContain('WebSocket');
