@@ -14,7 +14,7 @@ const OPTIONS_OF_OTHERS: Readonly<Record<string, string>> = {
   node: 'expose-gc',
   stryker: 'mutate',
   kopf: 'liveness peering standalone',
-  kubectl: 'cascade from-literal server server-side prune prune-allowlist prune-whitelist subresource type',
+  kubectl: 'as as-group cascade from-literal server server-side prune prune-allowlist prune-whitelist subresource type',
   docker: 'format',
   etcd: 'auto-compaction-mode auto-compaction-retention bump-revision client-cert-auth mark-compacted',
 };

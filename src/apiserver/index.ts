@@ -52,6 +52,7 @@ export type {
 export type { Health, HealthCheck } from './health.ts';
 export type { WatchClient } from './http/clients.ts';
 export { kubernetesKinds } from './kinds/kubernetes.ts';
+export type { UserInfo } from './kinds/reviews.ts';
 export type { ApiServerLimits, ApiServerOptions, Authorize, CacheOptions, CutReport, RequestReport } from './options.ts';
 export type { Verb } from './request/path.ts';
 export { type ApiServerSource, Resource } from './resource.ts';

@@ -22,6 +22,7 @@ import { quietly, reporter } from '../watch/failures.ts';
 import { type Telemetry, toTelemetry } from '../watch/telemetry.ts';
 import type { AdmissionHooks } from './admission.ts';
 import type { Convert, ResourceDefinition, SchemaDefinition } from './definition.ts';
+import type { UserInfo } from './kinds/reviews.ts';
 import type { Verb } from './request/path.ts';
 
 /** A request and its response, for logs. */
@@ -48,7 +49,8 @@ export interface CutReport extends Pick<RequestReport, 'path' | 'address' | 'dur
 
 /** Decides whether a request for a resource, or for another path, is allowed. */
 export type Authorize<I> = (
-  verb: Verb,
+  /** `impersonate` for `Impersonate-*` headers; whatever is asked, for reviews. */
+  verb: Verb | (string & {}),
   /** `orders.example.com`, followed by `/status` for that subresource; for other paths the path, such as `/metrics`. */
   resource: string,
   /** Undefined for all namespaces, and for resources that are not namespaced. */
@@ -146,6 +148,17 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    */
   readonly authenticate?: OfRequest<Identified<I> | PromiseLike<Identified<I>>> | undefined;
   /**
+   * The identity of whoever has a bearer token, as `authenticate` returns it; anything falsy: nobody has. TokenReviews are answered
+   * by it, and, without `authenticate`, clients are identified by it. Default: no token is known.
+   */
+  readonly authenticateToken?: ((token: string) => Identified<I> | PromiseLike<Identified<I>>) | undefined;
+  /**
+   * The identity of a user whom somebody else names, as `authenticate` would return it; anything falsy: there is no such user. Asked
+   * for SubjectAccessReviews, and for `Impersonate-*` headers, if `authorize` allows the sender `impersonate` on `users`, `groups`
+   * and so on. Default: such headers are refused with 403, and such reviews are answered only if there is no `authorize`.
+   */
+  readonly identityOf?: ((user: UserInfo) => Identified<I> | PromiseLike<Identified<I>>) | undefined;
+  /**
    * The tenant to which a client belongs, such as a customer or a team, for the limits per tenant (`maxWatchersPerTenant` and
    * others). Empty or undefined: no tenant, and no such limits. Default: the identity, if it is a string.
    */
@@ -237,7 +250,7 @@ const LIMITS: Wholes<keyof ApiServerLimits> = {
 const TRACKED = ['named', 'always'] as const;
 
 const HOOKS = [
-  ...(['authenticate', 'authorize', 'tenantOf', 'clientAddress'] as const),
+  ...(['authenticate', 'authenticateToken', 'authorize', 'identityOf', 'tenantOf', 'clientAddress'] as const),
   ...(['now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
 ] as const;
 
@@ -278,7 +291,9 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
     throw invalid('customResourceDefinitions', customResourceDefinitions, 'true or false');
   }
   callables('convert', convert);
-  const { resources, cache = true } = options;
+  const { authenticateToken } = options;
+  const byToken = authenticateToken && ((request: unknown) => authenticatedBy(authenticateToken, request));
+  const { resources, cache = true, authenticate = byToken } = options;
   if (!Array.isArray(resources)) throw invalid('resources', resources, 'an array of definitions');
   if (typeof cache !== 'boolean' && !isRecord(cache)) throw invalid('cache', cache, 'true, false or an object');
   if (options.managedFields !== undefined) oneOf('managedFields', options.managedFields, TRACKED);
@@ -287,7 +302,7 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   const onError = reporter('API server', options);
   return {
     ...(options as unknown as ApiServerOptions),
-    ...{ customResourceDefinitions, convert },
+    ...{ customResourceDefinitions, convert, authenticate },
     ...{ ...limits, maxWatchMs: options.maxWatchMs ?? 2 * limits.minRequestTimeoutMs },
     ...{ clock, now, random, uid },
     onError,
@@ -296,4 +311,12 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
     onRequest: (report) => quietly(() => options.onRequest?.(report), onError),
     onCut: (report) => quietly(() => options.onCut?.(report), onError),
   };
+}
+
+/** Identifies the sender of a request by its token. */
+function authenticatedBy<I>(authenticateToken: (token: string) => I, request: unknown): I | undefined {
+  const { headers } = request as { readonly headers: Headers | { readonly authorization?: string } };
+  const sent = headers instanceof Headers ? headers.get('authorization') : headers.authorization;
+  const [, token] = /^bearer +(\S+)$/i.exec(sent ?? '') ?? [];
+  return token === undefined ? undefined : authenticateToken(token);
 }

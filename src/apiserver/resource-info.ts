@@ -17,6 +17,7 @@ import {
   type ValidationResult,
 } from './definition.ts';
 import { aliasOf } from './kinds/events.ts';
+import type { Asker } from './kinds/reviews.ts';
 import { type Rows, toRows } from './subresources.ts';
 
 /** A definition with all defaults filled in. */
@@ -225,6 +226,8 @@ export interface ResourceContext {
   readonly versions?: (() => readonly ResourceInfo[]) | undefined;
   /** Called with unexpected errors. */
   readonly onError: (error: unknown) => void;
+  /** Who sends a review in the same process. */
+  readonly asker: () => Asker;
   /** Keeps the storage open for a request in process. */
   readonly during: <R>(verb: Promise<R>) => Promise<R>;
   /** Aborts when the server shuts down. Absent if the storage's watches then end by themselves. */

@@ -361,6 +361,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
       const { admission: hooks, managedFields } = this.#settings;
       context = {
         ...{ info, now, random, uid, maxSelectorLength, onError },
+        asker: this.#api.trusted,
         during: (verb) => this.#during(verb),
         tracksAll: managedFields === 'always',
         versions: () => {

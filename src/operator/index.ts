@@ -3,6 +3,7 @@
  * and Deno.
  */
 
+export type { UserInfo } from '../apiserver/kinds/reviews.ts';
 export type { ResourceType } from '../cache/resource-client.ts';
 export {
   type Condition,
@@ -76,7 +77,6 @@ export {
   isNotFound,
   isTooManyRequests,
 } from './refusals.ts';
-export type { UserInfo } from './webhooks/reviews.ts';
 export { type WebhookConfigurationsOptions, webhookConfigurations } from './webhooks/webhook-configurations.ts';
 export { WebhookServer, type WebhookServerOptions } from './webhooks/webhook-server.ts';
 export { Webhooks, type WebhooksOptions } from './webhooks/webhooks.ts';

@@ -203,7 +203,7 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
     }
     for (const path of [MEALS_PATH, ...SCALED_PATHS]) await served(real, path);
     const resources = [...BUILT_IN_KINDS, MEALS, ...SCALED] as ResourceDefinition[];
-    our = new OurServer({ storage: new MemoryStorage(), resources });
+    our = new OurServer({ storage: new MemoryStorage(), resources, identityOf: (user) => user });
     await our.ready;
     server = createServer(our.handler);
     await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));

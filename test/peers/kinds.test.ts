@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ApiServer, BUILT_IN_KINDS, type ResourceDefinition } from 'watchmux/apiserver';
+import { ApiServer, BUILT_IN_KINDS, type ResourceDefinition, type UserInfo } from 'watchmux/apiserver';
 import { MemoryStorage } from 'watchmux/storage';
 import { component, isMissing } from '../components.ts';
 import { until } from '../eventually.ts';
@@ -58,8 +58,12 @@ beforeAll(async () => {
   const resources = [...BUILT_IN_KINDS, DEPLOYMENTS];
   const api = new ApiServer({
     ...{ storage: new MemoryStorage(), resources },
-    authenticate: () => 'ada',
-    authorize: (verb, resource) => resource !== 'leases.coordination.k8s.io' || verb === 'list',
+    authenticate: (): string | UserInfo => 'ada',
+    authorize: (verb, resource, _namespace, name, identity) =>
+      verb === 'impersonate'
+        ? name !== 'root'
+        : resource !== 'leases.coordination.k8s.io' || verb === 'list' || identity !== 'ada',
+    identityOf: (user) => user,
   });
   await api.ready;
   at = await listening(api);
@@ -138,6 +142,18 @@ describe.skipIf(isMissing(kubectlPeer))('kubectl', () => {
     expect(await kubectl('auth can-i list leases.coordination.k8s.io -n default')).toBe('yes\n');
     expect(await kubectl('auth whoami -o jsonpath={.status.userInfo.username}')).toBe('ada');
     expect(await kubectl('auth can-i --list')).toMatch(/^secrets +\[\] +\[\] +\[create delete/m);
+  });
+
+  it('acts as another, and asks what they may do', async () => {
+    const whoami = 'auth whoami -o jsonpath={.status.userInfo}';
+    expect(JSON.parse(await kubectl(`${whoami} --as=jo --as-group=dev --as-group=ops --as-uid=7 --as-user-extra=k=v`))).toEqual({
+      ...{ username: 'jo', uid: '7', groups: ['dev', 'ops', 'system:authenticated'], extra: { k: ['v'] } },
+    });
+    expect(await kubectl('auth can-i create leases.coordination.k8s.io --as=jo')).toBe('yes\n');
+    expect(await kubectl('create cm as --as=system:serviceaccount:default:robot')).toBe('configmap/as created\n');
+    expect((await run(['get', 'cm', '--as=root'])).err).toContain(
+      'users "root" is forbidden: this identity cannot impersonate it',
+    );
   });
 
   it('applies a Deployment twice, sets its image, scales and restarts it', async () => {

@@ -26,6 +26,9 @@ export function newContext(more: Partial<ResourceContext> = {}): ResourceContext
     uid: () => `uid-${++uids}`,
     maxSelectorLength: 1_000,
     onError: () => {},
+    asker: () => {
+      throw new Error('orders are no reviews');
+    },
     during: (verb) => verb,
     collected: false,
     namespaceExists: async () => undefined,

@@ -67,7 +67,7 @@ describe('tokens', () => {
     writeFileSync(file, 'one ada\n');
     const tokens = tokensOf(file);
     const { lines, pass } = start(tokens);
-    const nameOf = (token: string): string | undefined => tokens.value.nameOf(`Bearer ${token}`);
+    const nameOf = (token: string): string | undefined => tokens.value.nameOf(token);
     await pass();
     expect([lines, nameOf('one')]).toEqual([[], 'ada']);
     replace(file, 'two bob\n');
@@ -109,7 +109,7 @@ describe('tokens', () => {
     version('..2', 'two ada\n');
     rmSync(join(own, '..1'), { recursive: true });
     await pass();
-    expect([tokens.value.nameOf('Bearer one'), tokens.value.nameOf('Bearer two')]).toEqual([undefined, 'ada']);
+    expect([tokens.value.nameOf('one'), tokens.value.nameOf('two')]).toEqual([undefined, 'ada']);
   });
 
   test('remain in use while the file is broken or gone, which is told once, without a token', async () => {
@@ -118,7 +118,7 @@ describe('tokens', () => {
     const tokens = tokensOf(file);
     const { lines, pass } = start(tokens);
     const told = (): string[] => lines.splice(0);
-    const isKept = (): void => expect(tokens.value.nameOf('Bearer one')).toBe('ada');
+    const isKept = (): void => expect(tokens.value.nameOf('one')).toBe('ada');
     for (const text of ['two\n', '']) {
       replace(file, text);
       for (let times = 0; times < 3; times++) await pass();
@@ -147,7 +147,7 @@ describe('tokens', () => {
     writeFileSync(file, 'two ada\n');
     // As many as there are at once are one.
     for (let times = 0; times < 100; times++) process.emit('SIGHUP');
-    await eventually(() => expect(tokens.value.nameOf('Bearer two')).toBe('ada'));
+    await eventually(() => expect(tokens.value.nameOf('two')).toBe('ada'));
     expect(lines).toEqual(['reload reason=SIGHUP', `reloaded files=${file}`]);
     process.emit('SIGHUP');
     await eventually(() => expect(lines).toHaveLength(4));
@@ -163,7 +163,7 @@ describe('tokens', () => {
     const tokens = toTokens(command('--token', 'secret'));
     const { clock, lines } = start(tokens, undefined);
     process.emit('SIGHUP');
-    expect([clock.pending, lines, tokens?.value.nameOf('Bearer secret')]).toEqual([0, ['reload reason=SIGHUP'], 'token']);
+    expect([clock.pending, lines, tokens?.value.nameOf('secret')]).toEqual([0, ['reload reason=SIGHUP'], 'token']);
   });
 
   test('of both: that of the command line stays', async () => {
@@ -173,7 +173,7 @@ describe('tokens', () => {
     const { pass } = start(tokens);
     replace(file, 'two ada\n');
     await pass();
-    const names = ['one', 'two', 'secret'].map((token) => tokens?.value.nameOf(`Bearer ${token}`));
+    const names = ['one', 'two', 'secret'].map((token) => tokens?.value.nameOf(token));
     expect(names).toEqual([undefined, 'ada', 'token']);
   });
 
@@ -186,14 +186,14 @@ describe('tokens', () => {
     unlinkSync(file);
     symlinkSync('/dev/null', file);
     await pass();
-    expect([lines, tokens.value.nameOf('Bearer one')]).toEqual([[], 'ada']);
+    expect([lines, tokens.value.nameOf('one')]).toEqual([[], 'ada']);
   });
 });
 
 test('a token has one tenant', () => {
   const file = join(place(), 'tokens');
   writeFileSync(file, 'one ada\none ada\n');
-  expect(tokensOf(file).value.nameOf('Bearer one')).toBe('ada');
+  expect(tokensOf(file).value.nameOf('one')).toBe('ada');
   expect(() => toTokens(command('--token-file', file, '--token', 'one'))).toThrow(
     'watchmux serve: --token is also the token of "ada" in --token-file',
   );

@@ -17,17 +17,8 @@ import { toStatus } from '../../watch/event.ts';
 import { type Soon, setPace } from '../../watch/fair-queue.ts';
 import type { ServedAnswer } from '../../watch/telemetry.ts';
 import { forClient, warnInto } from '../admission.ts';
-import {
-  badRequest,
-  hasCode,
-  LEAVING,
-  methodNotAllowed,
-  noSuchPath,
-  REVOKED,
-  statusOf,
-  TIMED_OUT,
-  unfinished,
-} from '../api-status.ts';
+import { badRequest, LEAVING, methodNotAllowed, noSuchPath, REVOKED, statusOf, TIMED_OUT, unfinished } from '../api-status.ts';
+import { isReview } from '../kinds/common.ts';
 import type { Asker } from '../kinds/reviews.ts';
 import type { Settings } from '../options.ts';
 import { type OtherPath, type ResourcePath, readPath, routeOf, splitTarget, toVerb, type Verb } from '../request/path.ts';
@@ -36,9 +27,10 @@ import type { Catalog, ResourceContext, ResourceInfo } from '../resource-info.ts
 import type { ApiCounts } from '../stats.ts';
 import { rowOf } from '../subresources.ts';
 import type { FieldFaults } from '../validation/field-check.ts';
-import { Hooks, type WatchClient, WatchClients } from './clients.ts';
+import { Hooks, type RequestClient, type WatchClient, WatchClients } from './clients.ts';
 import { Deadline, Deadlines } from './deadline.ts';
 import { compressed } from './gzip.ts';
+import { impersonates } from './impersonation.ts';
 import { type Place, Quotas } from './quotas.ts';
 import { CHUNK_BYTES, PiecesSource } from './sources.ts';
 import { namedBy, perform } from './verbs-over-http.ts';
@@ -108,7 +100,7 @@ interface Entry {
 
 interface Admitted {
   readonly info: ResourceInfo;
-  readonly identity: unknown;
+  readonly client: RequestClient;
 }
 
 const WRITES: Readonly<Record<Verb, boolean>> = {
@@ -187,7 +179,7 @@ export class Api {
     }
     if (!progress.isAllowed) throw refusedBy(this.origins.refusal(request));
     if (method === 'OPTIONS') return this.preflight(request);
-    if (request.headerNames.some((name) => name.startsWith(IMPERSONATION))) throw refused(403, 'Forbidden', NOBODY_ELSE);
+    if (settings.identityOf === undefined && impersonates(request)) throw refused(403, 'Forbidden', NOBODY_ELSE);
     if (request.isUnheard) throw this.unheard();
     const { path: text, search } = splitTarget(target);
     progress.path = text;
@@ -227,8 +219,8 @@ export class Api {
     const place = this.quotas.enter('request', progress.address);
     const deadline = this.deadline(request, this.deps.settings.handshakeTimeoutMs, this.untilClosing);
     try {
-      const identity = await deadline.during(this.hooks.identify(request));
-      place.join(this.hooks.tenantOf(identity));
+      const { sender, identity } = await deadline.during(this.hooks.identify(request));
+      place.join(this.hooks.tenantOf(sender));
       await deadline.during(this.hooks.allow(['get', `/${path.segments.join('/')}`, undefined, undefined, identity]));
       await deadline.during(Promise.resolve(place.turn()));
       const document = this.document(path, request);
@@ -295,10 +287,12 @@ export class Api {
     let slot: Slot = place;
     try {
       const { disconnects } = this.watchClients;
-      const { info, identity } = await this.admitInTime(deadline, [request, { path, progress, isWatch, place }]);
+      const { info, client } = await this.admitInTime(deadline, [request, { path, progress, isWatch, place }]);
       // The hooks may have decided before the client was disconnected: it has to come again.
       if (isWatch && disconnects !== this.watchClients.disconnects) throw refusedBy(REVOKED);
-      if (isWatch) slot = this.watchClients.add({ client: clientOf(path, { info, identity, progress }), place, deadline });
+      const { identity, asks } = client;
+      const watcher = clientOf(path, { info, client, progress });
+      if (isWatch) slot = this.watchClients.add({ client: watcher, asks, place, deadline });
       const checking = this.deps.checking();
       if (checking) await deadline.during(checking);
       progress.deprecation = info.warning;
@@ -315,9 +309,9 @@ export class Api {
         verb: progress.verb as Verb,
         signal: deadline.signal,
         maxBodyBytes: settings.maxBodyBytes,
-        watchTimeoutMs: (askedMs: number) => endingBy(this.drawTimeout(askedMs), this.watchClients.leftMs(identity)),
+        watchTimeoutMs: (askedMs: number) => endingBy(this.drawTimeout(askedMs), this.watchClients.leftMs(watcher)),
         onError: settings.onError,
-        asker: () => this.askerOf(identity),
+        asker: () => this.hooks.asker(identity, () => this.deps.catalog.all),
         mayCreate: async () => {
           if (!settings.authorize) return;
           await deadline.during(this.hooks.allow(['create', info.resourceName, path.namespace, path.name, identity]));
@@ -337,27 +331,16 @@ export class Api {
     }
   }
 
-  /** Who sends a request, as reviews see it. */
-  private askerOf(identity: unknown): Asker {
-    return {
-      identity,
-      resources: this.deps.catalog.all,
-      denial: async (verb, resource, { namespace, name }) => {
-        try {
-          await this.hooks.allow([verb as Verb, resource, namespace, name, identity]);
-          return undefined;
-        } catch (error) {
-          if (!hasCode(error, 403)) throw error;
-          return statusOf(error).status.message;
-        }
-      },
-    };
-  }
+  /** Who asks by a review in the same process, for whom nothing is checked. */
+  readonly trusted = (): Asker => {
+    const resources = (): readonly ResourceInfo[] => this.deps.catalog.all;
+    return { ...this.hooks.asker(undefined, resources), denial: async () => undefined };
+  };
 
   /** If no code of the application is called, there is nothing to wait for. */
   private admitInTime(deadline: Deadline, args: Parameters<Api['admit']>): Promise<Admitted> {
     const { authenticate, authorize, handshakeTimeoutMs, clock } = this.deps.settings;
-    if (authenticate === undefined && authorize === undefined) {
+    if (authenticate === undefined && authorize === undefined && !this.hooks.isForAnother(args[0])) {
       const admitted = this.admit(...args);
       return this.deps.loading() ? deadline.during(admitted) : admitted;
     }
@@ -367,8 +350,8 @@ export class Api {
 
   private async admit(request: WireRequest, { path, progress, isWatch, place }: Entry): Promise<Admitted> {
     const { authenticate, authorize } = this.deps.settings;
-    const identity = authenticate && (await this.hooks.identify(request));
-    const tenant = authenticate ? this.hooks.tenantOf(identity) : '';
+    const client = authenticate || this.hooks.isForAnother(request) ? await this.hooks.identify(request) : NOBODY_IN_PARTICULAR;
+    const tenant = authenticate ? this.hooks.tenantOf(client.sender) : '';
     if (tenant !== '') place.join(tenant);
     let info = this.deps.catalog.find(path.apiVersion, path.plural);
     const loading = info === undefined ? this.deps.loading() : undefined;
@@ -376,15 +359,15 @@ export class Api {
       await loading;
       info = this.deps.catalog.find(path.apiVersion, path.plural);
     }
-    if (info === undefined || (!info.namespaced && path.namespace !== undefined)) throw noSuchPath();
+    if (info === undefined || !isPlace(info, path.namespace)) throw noSuchPath();
     const creates = request.method === 'POST' && path.subresource && rowOf(info, path.subresource)?.verbs.includes('create');
     const verb = creates ? 'create' : toVerb(request.method, path, isWatch);
     if (verb === undefined) throw methodNotAllowed(path.subresource === undefined ? undefined : info);
     progress.verb = verb;
     const resource = path.subresource === undefined ? info.resourceName : `${info.resourceName}/${path.subresource}`;
-    if (authorize) await this.hooks.allow([verb, resource, path.namespace, path.name, identity]);
+    if (authorize) await this.hooks.allow([verb, resource, path.namespace, path.name, client.identity]);
     if (tenant !== '' && WRITES[verb]) this.quotas.write(tenant);
-    return { info, identity };
+    return { info, client };
   }
 
   /** How long a watch lasts. Random if its client does not say, so that watches that began together do not end together. */
@@ -399,9 +382,15 @@ export class Api {
 
 function clientOf(
   { namespace, name }: ResourcePath,
-  { info, identity, progress }: Admitted & { readonly progress: Progress },
+  { info, client, progress }: Admitted & { readonly progress: Progress },
 ): WatchClient {
-  return { identity, address: progress.address, resource: info.resourceName, namespace, name };
+  const { identity, sender, asks } = client;
+  return { identity, impersonator: asks && sender, address: progress.address, resource: info.resourceName, namespace, name };
+}
+
+/** Whether a resource is served in a namespace, or outside of all. Reviews are not listed, so those of a namespace are served there alone. */
+function isPlace({ namespaced, group, plural }: ResourceInfo, namespace: string | undefined): boolean {
+  return namespaced ? namespace !== undefined || !isReview(group, plural) : namespace === undefined;
 }
 
 /** A time limit that is not longer than another; 0: none. */
@@ -428,8 +417,10 @@ export function streamed(answer: Answer, waits: boolean): Answer {
   return { code, headers, source, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
 }
 
+/** A client of a server that asks nobody who they are. */
+const NOBODY_IN_PARTICULAR: RequestClient = { sender: undefined, identity: undefined };
+
 /** Answers with the rights of their sender might show, or do, what the one who is named may not. */
-const IMPERSONATION = 'impersonate-';
 const NOBODY_ELSE = 'this server impersonates nobody, so it refuses requests with Impersonate-* headers';
 
 /**

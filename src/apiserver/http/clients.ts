@@ -1,14 +1,30 @@
 /** The application's hooks for a request. If one throws, nobody is admitted. */
-import { checkExpiry, expiryOf, identityOf, toDenied } from '../../bridge/hub/admission/refusals.ts';
+import { checkExpiry, expiryOf, type Identified, identityOf, toDenied } from '../../bridge/hub/admission/refusals.ts';
 import type { CutReason } from '../../bridge/hub/connection.ts';
 import { type SharedTimer, TICKS, type TimerMember, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { refused } from '../../storage/statuses.ts';
 import { textFrom, verdictOf } from '../../watch/abort.ts';
 import { isWatchError, refusedBy } from '../../watch/errors.ts';
-import { hasCode, REVOKED } from '../api-status.ts';
+import { hasCode, REVOKED, statusOf } from '../api-status.ts';
+import type { Asker, UserInfo } from '../kinds/reviews.ts';
 import type { Settings } from '../options.ts';
+import type { ResourceInfo } from '../resource-info.ts';
 import { Deadline } from './deadline.ts';
+import { type Ask, impersonates, impersonationOf } from './impersonation.ts';
 import type { Slot, Streaming, WireRequest } from './wire.ts';
+
+/** The client of a request. */
+export interface RequestClient {
+  /** What `authenticate` has returned. */
+  readonly sender: unknown;
+  /** The same, or that of the user whom the sender impersonates. */
+  readonly identity: unknown;
+  /** What the sender needs for that. */
+  readonly asks?: readonly Ask[] | undefined;
+}
+
+/** Stands for no identity, which may be any value. */
+const NOBODY: object = {};
 
 export class Hooks {
   private readonly settings: Settings;
@@ -31,17 +47,63 @@ export class Hooks {
     return this.asked(() => textFrom('tenantOf', tenantOf(identity) ?? ''));
   }
 
-  /** The identity that `authenticate` returns. Throws 401 for one that has expired. */
-  async identify(request: WireRequest): Promise<unknown> {
-    const { authenticate, now } = this.settings;
-    if (authenticate === undefined) return undefined;
+  /** Who sends a request. Throws 401 for an identity that has expired. */
+  async identify(request: WireRequest): Promise<RequestClient> {
+    const { authenticate } = this.settings;
+    const sender = authenticate && (await this.identified(() => authenticate(request.request)));
+    if (!this.isForAnother(request)) return { sender, identity: sender };
+    const { user, asks } = impersonationOf(request);
+    await this.allowAll(asks, sender);
+    return { sender, identity: await this.named(user), asks };
+  }
+
+  /** Whether a request names a user for whom it is to be answered. */
+  isForAnother(request: WireRequest): boolean {
+    return this.settings.identityOf !== undefined && impersonates(request);
+  }
+
+  /** The identity of a user whom somebody names. Throws 403 if there is none. */
+  private async named(user: UserInfo): Promise<unknown> {
+    const ask = this.settings.identityOf;
+    if (ask === undefined) throw refused(403, 'Forbidden', 'this server does not know who others are: `identityOf` is not set');
+    const identity = await this.identified(async () => (await ask(user)) || NOBODY);
+    if (identity === NOBODY) throw refused(403, 'Forbidden', `there is no user ${JSON.stringify(user.username ?? '')}`);
+    return identity;
+  }
+
+  private async identified(ask: () => Identified<unknown> | PromiseLike<Identified<unknown>>): Promise<unknown> {
     try {
-      const identity = identityOf(await authenticate(request.request));
-      checkExpiry(expiryOf(identity), now);
+      const identity = identityOf(await ask());
+      checkExpiry(expiryOf(identity), this.settings.now);
       return identity;
     } catch (error) {
       throw this.denied(error);
     }
+  }
+
+  /** Who asks by a review. */
+  asker(identity: unknown, resources: () => readonly ResourceInfo[]): Asker {
+    const { authorize, authenticateToken } = this.settings;
+    return {
+      identity,
+      resources,
+      denial: async (verb, resource, { namespace, name }) => {
+        try {
+          await this.allow([verb, resource, namespace, name, identity]);
+          return undefined;
+        } catch (error) {
+          if (!hasCode(error, 403)) throw error;
+          return statusOf(error).status.message;
+        }
+      },
+      as: async (user) => this.asker(authorize && (await this.named(user)), resources),
+      holder: authenticateToken && ((token) => this.identified(() => authenticateToken(token))),
+    };
+  }
+
+  /** Throws 403 unless the sender of a request may impersonate all that it names. */
+  async allowAll(asks: readonly Ask[], sender: unknown): Promise<void> {
+    for (const [resource, namespace, name] of asks) await this.allow(['impersonate', resource, namespace, name, sender]);
   }
 
   /** Throws 403 unless `authorize` returns true. */
@@ -88,8 +150,10 @@ export class Hooks {
 
 /** The client of a watch. */
 export interface WatchClient<I = unknown> {
-  /** What `authenticate` has returned. */
+  /** What `authenticate` has returned, or, for an impersonated user, `identityOf`. */
   readonly identity: I;
+  /** Who impersonates that user; undefined: nobody does. */
+  readonly impersonator: I | undefined;
   readonly address: string;
   /** Such as `orders.example.com`. */
   readonly resource: string;
@@ -102,6 +166,8 @@ export interface WatchClient<I = unknown> {
 /** What is known when a watch has been admitted. */
 interface WatchAdmission {
   readonly client: WatchClient;
+  /** What its impersonator needs. */
+  readonly asks: readonly Ask[] | undefined;
   readonly place: Slot;
   /** The deadline of the request, until its stream has begun. */
   readonly deadline: Deadline;
@@ -113,6 +179,7 @@ interface WatchAdmission {
  */
 class ClientWatch implements Slot {
   readonly client: WatchClient;
+  readonly asks: readonly Ask[] | undefined;
   /** Ticks since `authorize` was asked. */
   ticks: number = 0;
   asking: Deadline | undefined = undefined;
@@ -122,9 +189,10 @@ class ClientWatch implements Slot {
   private session: Streaming | undefined = undefined;
   private revoked: 'stop' | 'cut' | undefined = undefined;
 
-  constructor(clients: WatchClients, { client, place, deadline }: WatchAdmission) {
+  constructor(clients: WatchClients, { client, asks, place, deadline }: WatchAdmission) {
     this.clients = clients;
     this.client = client;
+    this.asks = asks;
     this.place = place;
     this.opening = deadline;
   }
@@ -132,7 +200,7 @@ class ClientWatch implements Slot {
   begun(session: Streaming): void {
     this.opening = undefined;
     this.session = session;
-    const leftMs = this.clients.leftMs(this.client.identity);
+    const leftMs = this.clients.leftMs(this.client);
     if (this.revoked !== undefined) this.end(this.revoked);
     else if (leftMs <= 0) session.stop();
     else if (leftMs < Number.POSITIVE_INFINITY) session.stopAfter(leftMs);
@@ -174,14 +242,14 @@ export class WatchClients implements TimerMember {
   constructor(settings: Settings, hooks: Hooks) {
     this.#settings = settings;
     this.#hooks = hooks;
-    const { authenticate, authorize, reauthorizeMs, clock } = settings;
+    const { authenticate, identityOf, authorize, reauthorizeMs, clock } = settings;
     this.#timer = authorize && toSharedTimer(reauthorizeMs, clock);
-    this.#expiryTimer = authenticate && toSharedTimer(EXPIRY_CHECK_MS, clock);
+    this.#expiryTimer = (authenticate ?? identityOf) && toSharedTimer(EXPIRY_CHECK_MS, clock);
   }
 
-  /** How long an identity is still valid, in ms; Infinity if it does not expire. */
-  leftMs(identity: unknown): number {
-    return expiryOf(identity) - this.#settings.now();
+  /** How long a client's identity, and its impersonator's, are still valid, in ms; Infinity if they do not expire. */
+  leftMs({ identity, impersonator }: Pick<WatchClient, 'identity' | 'impersonator'>): number {
+    return Math.min(expiryOf(identity), expiryOf(impersonator)) - this.#settings.now();
   }
 
   add(admission: WatchAdmission): Slot {
@@ -208,7 +276,7 @@ export class WatchClients implements TimerMember {
   }
 
   #endExpired(): void {
-    for (const watch of this.#all) if (this.leftMs(watch.client.identity) <= 0) watch.end('stop');
+    for (const watch of this.#all) if (this.leftMs(watch.client) <= 0) watch.end('stop');
   }
 
   tick(): void {
@@ -228,12 +296,13 @@ export class WatchClients implements TimerMember {
   /** Ends a watch unless `authorize` still returns true: its client comes again, and is refused. */
   async #judge(watch: ClientWatch): Promise<void> {
     const { handshakeTimeoutMs, clock, onError } = this.#settings;
-    const { resource, namespace, name, identity } = watch.client;
+    const { resource, namespace, name, identity, impersonator } = watch.client;
     const late = (): unknown => new Error(`authorize has not answered within ${handshakeTimeoutMs} ms`);
     const deadline = new Deadline(handshakeTimeoutMs, { clock, late });
     watch.asking = deadline;
     try {
-      await deadline.during(this.#hooks.allow(['watch', resource, namespace, name, identity]));
+      const still = this.#hooks.allowAll(watch.asks ?? [], impersonator);
+      await deadline.during(still.then(() => this.#hooks.allow(['watch', resource, namespace, name, identity])));
     } catch (error) {
       if (!this.#all.has(watch)) return;
       if (!hasCode(error, 403)) onError(error);

@@ -94,6 +94,7 @@ function toWire(request: Request, host: Host, client: Presence): WireRequest {
     isUnheard: isWebSocket(request.headers.get('upgrade'), request.headers.get('connection')),
     headerNames: [...request.headers.keys()],
     header: (name) => request.headers.get(name) ?? undefined,
+    values: (name) => request.headers.get(name)?.split(', ') ?? [],
     body: (maxBytes, signal) => readBody(request, maxBytes, signal),
   };
 }

@@ -97,6 +97,10 @@ export class NodeRequest implements WireRequest {
     return Array.isArray(value) ? value.join(', ') : value;
   }
 
+  values(name: string): readonly string[] {
+    return this.request.headersDistinct[name] ?? [];
+  }
+
   body(maxBytes: number, signal: AbortSignal): Promise<Uint8Array> {
     const { request } = this;
     const length = Number(request.headers['content-length'] ?? 0);

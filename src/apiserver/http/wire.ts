@@ -32,6 +32,8 @@ export interface WireRequest extends FromWhere<unknown> {
   readonly headerNames: readonly string[];
   /** A header by its name in lower case. Several of the same name are joined by commas. */
   header(name: string): string | undefined;
+  /** The same, one by one, if the host tells them apart. */
+  values(name: string): readonly string[];
   /** Reads the body. Rejects with 413 when it is longer than `maxBytes`; what follows is then not read. */
   body(maxBytes: number, signal: AbortSignal): Promise<Uint8Array>;
   readonly client: Presence;

@@ -50,7 +50,7 @@ export function finalizersOf({ metadata }: KubernetesObject): FieldCause[] {
 
 /** Whether objects of a resource are questions, which are answered and not stored. */
 export function isReview(group: string, plural: string): boolean {
-  return /^(authentication|authorization)\.k8s\.io$/.test(group) && /^selfsubject[a-z]*reviews$/.test(plural);
+  return /^(authentication|authorization)\.k8s\.io$/.test(group) && /^[a-z]+reviews$/.test(plural);
 }
 
 /** Of these kinds, an update of a missing object creates it. Upstream: `AllowCreateOnUpdate` of their strategies. */

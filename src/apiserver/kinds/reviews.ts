@@ -4,24 +4,57 @@
  *     kubectl auth can-i create orders ---> SelfSubjectAccessReview ---> `authorize` ---> status: { allowed }
  *     kubectl auth can-i --list        ---> SelfSubjectRulesReview  ---> `authorize`, for each verb of each resource
  *     kubectl auth whoami              ---> SelfSubjectReview       ---> what `authenticate` has returned
+ *     servers that ask about their own clients:
+ *                                           TokenReview             ---> `authenticateToken`
+ *                        SubjectAccessReview, the same in a namespace ---> `authorize`, for what `identityOf` returns
  */
 
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isRecord } from '../../watch/errors.ts';
-import { badRequest, invalidObject } from '../api-status.ts';
-import type { ResourceDefinition } from '../definition.ts';
-import type { ResourceInfo } from '../resource-info.ts';
+import { badRequest, hasCode, invalidObject, statusOf } from '../api-status.ts';
+import type { FieldCause, ResourceDefinition } from '../definition.ts';
 import { shown } from './common.ts';
+import type { NamedKind } from './tables.ts';
 
 const AUTHORIZATION = { group: 'authorization.k8s.io', version: 'v1', namespaced: false } as const;
 const AUTHENTICATION = { group: 'authentication.k8s.io', version: 'v1', namespaced: false } as const;
 
-/** `selfsubjectaccessreviews` and `selfsubjectrulesreviews` of `authorization.k8s.io/v1`, `selfsubjectreviews` of `authentication.k8s.io/v1`. */
+/** A user, as a kube-apiserver knows them. Upstream: `authentication.k8s.io` `UserInfo`. */
+export interface UserInfo {
+  /** Such as `system:serviceaccount:default:builder`. */
+  readonly username?: string | undefined;
+  readonly uid?: string | undefined;
+  readonly groups?: readonly string[] | undefined;
+  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
+}
+
+/**
+ * What the asker may do, and what others may: `selfsubjectaccessreviews`, `selfsubjectrulesreviews`, `subjectaccessreviews` and
+ * `localsubjectaccessreviews` of `authorization.k8s.io/v1`; who the asker is, and who has a token: `selfsubjectreviews` and
+ * `tokenreviews` of `authentication.k8s.io/v1`.
+ */
 export const REVIEWS: readonly ResourceDefinition[] = [
   { ...AUTHORIZATION, plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview' },
   { ...AUTHORIZATION, plural: 'selfsubjectrulesreviews', kind: 'SelfSubjectRulesReview' },
+  { ...AUTHORIZATION, plural: 'subjectaccessreviews', kind: 'SubjectAccessReview' },
+  { ...AUTHORIZATION, plural: 'localsubjectaccessreviews', kind: 'LocalSubjectAccessReview', namespaced: true },
   { ...AUTHENTICATION, plural: 'selfsubjectreviews', kind: 'SelfSubjectReview' },
+  { ...AUTHENTICATION, plural: 'tokenreviews', kind: 'TokenReview' },
 ];
+
+/** A resource, as far as a review of rules tells of it. */
+interface ServedResource {
+  readonly plural: string;
+  readonly group: string;
+  readonly resourceName: string;
+  readonly main: ServedPart;
+  readonly subresources: readonly ServedPart[];
+}
+
+interface ServedPart {
+  readonly name: string;
+  readonly verbs: readonly string[];
+}
 
 /** Who asks. */
 export interface Asker {
@@ -34,11 +67,12 @@ export interface Asker {
     place: { readonly namespace: string | undefined; readonly name: string | undefined },
   ) => Promise<string | undefined>;
   /** What is served. */
-  readonly resources: readonly ResourceInfo[];
+  readonly resources: () => readonly ServedResource[];
+  /** Another user, as if they asked. Rejects with 403 if there is no such user. */
+  readonly as: (user: UserInfo) => Promise<Asker>;
+  /** The identity of whoever has a token. Rejects with 401 if nobody has. Undefined: no token is known. */
+  readonly holder: ((token: string) => Promise<unknown>) | undefined;
 }
-
-/** Callers in the same process, for whom nothing is checked. */
-export const TRUSTED: Asker = { identity: undefined, denial: async () => undefined, resources: [] };
 
 /** Answers a review. */
 type Review = (spec: Readonly<Record<string, unknown>>, asker: Asker) => Promise<object>;
@@ -46,41 +80,97 @@ type Review = (spec: Readonly<Record<string, unknown>>, asker: Asker) => Promise
 const ANSWERS: Readonly<Record<string, Review>> = {
   'authorization.k8s.io/v1/SelfSubjectAccessReview': access,
   'authorization.k8s.io/v1/SelfSubjectRulesReview': rules,
+  'authorization.k8s.io/v1/SubjectAccessReview': accessOfAnother,
+  'authorization.k8s.io/v1/LocalSubjectAccessReview': accessOfAnother,
+  'authentication.k8s.io/v1/TokenReview': token,
   'authentication.k8s.io/v1/SelfSubjectReview': async (_, { identity }) => ({ userInfo: userOf(identity) }),
 };
 
 /** The answer to a review: the object that was sent, with its status. */
 export async function reviewed(
-  info: ResourceInfo,
+  info: NamedKind,
   sent: KubernetesObject,
-  { asker, now }: { asker: Asker; now: string },
+  { asker, namespace, now }: { asker: Asker; namespace: string | undefined; now: string },
 ): Promise<KubernetesObject> {
-  const { apiVersion, kind, metadata, spec } = sent as KubernetesObject & { spec?: unknown };
-  if (metadata?.namespace)
+  const { apiVersion, kind, metadata = {}, spec } = sent as KubernetesObject & { spec?: unknown };
+  if ((metadata.namespace ?? namespace) !== namespace)
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
-  const answer = ANSWERS[`${info.group}/${info.version}/${info.kind}`] as Review;
-  // Upstream checks the metadata of these reviews only.
-  if (info.kind === 'SelfSubjectAccessReview' && Object.keys(metadata ?? {}).length > 0) {
-    throw refusal('metadata', `Invalid value: ${shown(metadata)}: must be empty`);
+  const asked = isRecord(spec) ? spec : {};
+  const faults = /^(Self|Local)?SubjectAccessReview$/.test(info.kind)
+    ? faultsOf(info.kind, { metadata, namespace, spec: asked })
+    : [];
+  if (faults.length > 0) {
+    // Upstream names neither the kind nor the object.
+    const about = { ...AUTHORIZATION, plural: '', kind: '', resourceName: '', kindName: `.${AUTHORIZATION.group}` };
+    throw invalidObject(about, '', faults);
   }
-  const status = await answer(isRecord(spec) ? spec : {}, asker);
-  const told = 'userInfo' in status ? { ...metadata, creationTimestamp: now } : (metadata ?? {});
+  const status = await (ANSWERS[`${info.group}/${info.version}/${info.kind}`] as Review)(asked, asker);
+  const told = 'userInfo' in status ? { ...metadata, creationTimestamp: now } : { ...metadata, ...(namespace && { namespace }) };
   return { apiVersion, kind, metadata: told, ...(spec !== undefined && { spec }), status } as KubernetesObject;
 }
 
-/** Upstream: `ValidateSelfSubjectAccessReviewSpec`. */
-async function access(spec: Readonly<Record<string, unknown>>, asker: Asker): Promise<object> {
-  const { resourceAttributes, nonResourceAttributes } = spec as {
-    resourceAttributes?: Readonly<Record<string, string>>;
-    nonResourceAttributes?: Readonly<Record<string, string>>;
+/** The specification of an access review. */
+interface Access {
+  readonly resourceAttributes?: Readonly<Record<string, string>>;
+  readonly nonResourceAttributes?: Readonly<Record<string, string>>;
+  readonly user?: string;
+  readonly uid?: string;
+  readonly groups?: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What is wrong with an access review. Upstream: `ValidateSubjectAccessReview` and those of the other two. */
+function faultsOf(
+  kind: string,
+  { metadata, namespace, spec }: { metadata: object; namespace: string | undefined; spec: Access },
+): FieldCause[] {
+  const { resourceAttributes, nonResourceAttributes, user = '', groups = [] } = spec;
+  const faults: FieldCause[] = [];
+  const fault = (field: string, value: unknown, message: string): void => {
+    faults.push({ field, message: `Invalid value: ${shown(value ?? null)}: ${message}` });
   };
   if ((resourceAttributes === undefined) === (nonResourceAttributes === undefined)) {
-    const given = nonResourceAttributes === undefined ? 'null' : shown(nonResourceAttributes);
-    throw refusal(
-      'spec',
-      `Invalid value: ${given}: exactly one of nonResourceAttributes or resourceAttributes must be specified`,
-    );
+    const message = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
+    fault('spec', nonResourceAttributes, message);
   }
+  if (!kind.startsWith('Self') && user === '' && groups.length === 0) {
+    fault('spec.user', user, 'at least one of user or group must be specified');
+  }
+  const isLocal = kind.startsWith('Local');
+  const members = Object.keys(metadata).filter((each) => !isLocal || each !== 'namespace');
+  if (members.length > 0) fault('metadata', metadata, isLocal ? 'must be empty except for namespace' : 'must be empty');
+  if (!isLocal) return faults;
+  const asked = resourceAttributes?.namespace ?? '';
+  if (resourceAttributes && asked !== namespace)
+    fault('spec.resourceAttributes.namespace', asked, 'must match metadata.namespace');
+  if (nonResourceAttributes) fault('spec.nonResourceAttributes', nonResourceAttributes, 'disallowed on this kind of request');
+  return faults;
+}
+
+/** What a TokenReview says of a token. */
+async function token({ token = '' }: Readonly<Record<string, unknown>>, { holder }: Asker): Promise<object> {
+  if (typeof token !== 'string' || token === '') throw badRequest('token is required for TokenReview in authentication');
+  if (holder === undefined) return { user: {}, error: 'this server knows no tokens: `authenticateToken` is not set' };
+  try {
+    return { authenticated: true, user: userOf(await holder(token)) };
+  } catch (error) {
+    if (!hasCode(error, 401) && !hasCode(error, 403)) throw error;
+    return { user: {}, error: 'invalid bearer token' };
+  }
+}
+
+/** Whether somebody else may do something. */
+async function accessOfAnother(spec: Access, asker: Asker): Promise<object> {
+  const { user: username, uid, groups, extra } = spec;
+  try {
+    return await access(spec, await asker.as({ username, uid, groups, extra }));
+  } catch (error) {
+    if (!hasCode(error, 401) && !hasCode(error, 403)) throw error;
+    return { allowed: false, reason: statusOf(error).status.message };
+  }
+}
+
+async function access({ resourceAttributes, nonResourceAttributes }: Access, asker: Asker): Promise<object> {
   const {
     verb = '',
     path = '',
@@ -95,13 +185,6 @@ async function access(spec: Readonly<Record<string, unknown>>, asker: Asker): Pr
   return reason === undefined ? { allowed: true } : { allowed: false, reason };
 }
 
-/** Upstream names neither the kind nor the object. */
-function refusal(field: string, message: string): Error {
-  const { group } = AUTHORIZATION;
-  const about = { group, plural: '', kind: '', resourceName: '', kindName: `.${group}` };
-  return invalidObject(about, '', [{ field, message }]);
-}
-
 /** The name of a resource as `authorize` gets it. */
 const nameOf = (plural: string, group: string, subresource: string): string =>
   `${plural}${group && `.${group}`}${subresource && `/${subresource}`}`;
@@ -113,7 +196,7 @@ async function rules({ namespace }: Readonly<Record<string, unknown>>, asker: As
   if (typeof namespace !== 'string' || namespace === '') throw badRequest('no namespace on request');
   const resourceRules: object[] = [];
   let left = MAX_QUESTIONS;
-  for (const { plural, group, resourceName, main, subresources } of asker.resources) {
+  for (const { plural, group, resourceName, main, subresources } of asker.resources()) {
     for (const { name, verbs } of [main, ...subresources]) {
       left -= verbs.length;
       if (left < 0) break;
@@ -133,11 +216,15 @@ async function rules({ namespace }: Readonly<Record<string, unknown>>, asker: As
 function userOf(identity: unknown): object {
   if (typeof identity === 'string') return { username: identity, groups: ['system:authenticated'] };
   if (!isRecord(identity)) return { username: 'system:anonymous', groups: ['system:unauthenticated'] };
-  const { username = identity.name, uid, groups } = identity;
-  const isText = (value: unknown): value is string => typeof value === 'string';
+  const { username = identity.name, uid, groups, extra } = identity;
+  const further = isRecord(extra) ? Object.entries(extra).filter(([, values]) => isTexts(values)) : [];
   return {
     ...(isText(username) && { username }),
     ...(isText(uid) && { uid }),
     groups: Array.isArray(groups) ? groups.filter(isText).slice(0, 1_000) : ['system:authenticated'],
+    ...(further.length > 0 && { extra: Object.fromEntries(further.slice(0, 1_000)) }),
   };
 }
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every(isText);

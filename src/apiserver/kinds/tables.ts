@@ -243,32 +243,52 @@ const selected = (number: number, description: string): Row =>
     }),
   });
 
-const ACCESS_REVIEW: Shape = shape('SelfSubjectAccessReview asks whether the asker may do something.', {
-  metadata,
-  spec: part([2, '', REQUIRED], 'What is asked.', {
-    resourceAttributes: part([1, '?'], 'A request for a resource.', {
-      namespace: [1, 'string', '', 'Empty: all, or none.'],
-      verb: [2, 'string', '', 'Such as get, list or create.'],
-      group: [3, 'string', '', 'The group.'],
-      version: [4, 'string', '', 'The version.'],
-      resource: [5, 'string', '', 'The plural name.'],
-      subresource: [6, 'string', '', 'Such as status.'],
-      name: [7, 'string', '', 'Empty: all.'],
-      fieldSelector: selected(8, 'The field selector.'),
-      labelSelector: selected(9, 'The label selector.'),
-    }),
-    nonResourceAttributes: part([2, '?'], 'Another request.', {
-      path: [1, 'string', '', 'The path.'],
-      verb: [2, 'string', '', 'The method.'],
-    }),
-  }),
-  status: part([3], 'The answer.', {
-    allowed: [1, 'bool', '!', 'Whether it is allowed.', REQUIRED],
-    denied: [4, 'bool', '', 'Whether it is denied.'],
-    reason: [2, 'string', '', 'Why.'],
-    evaluationError: [3, 'string', '', 'What went wrong.'],
-  }),
+/** Members of the `extra` of a user. */
+const EXTRA_VALUE: Shape = {
+  ...either(
+    { items: [1, 'string', '[]'] },
+    ({ items = [] }) => items,
+    (value) => (Array.isArray(value) ? 'items' : undefined),
+  ),
+  schema: { type: 'array', items: { type: 'string' } },
+};
+
+const USER_INFO: Shape = shape('A user.', {
+  username: [1, 'string', '', 'The name.'],
+  uid: [2, 'string', '', 'The unique value.'],
+  groups: [3, 'string', '[]', 'The groups.'],
+  extra: [4, EXTRA_VALUE, '{}', 'What else is known.'],
 });
+
+/** The three reviews of what somebody may do. */
+const accessReview = (description: string, who: Readonly<Record<string, Row>> = {}): Shape =>
+  shape(description, {
+    metadata,
+    spec: part([2, '', REQUIRED], 'What is asked.', {
+      resourceAttributes: part([1, '?'], 'A request for a resource.', {
+        namespace: [1, 'string', '', 'Empty: all, or none.'],
+        verb: [2, 'string', '', 'Such as get, list or create.'],
+        group: [3, 'string', '', 'The group.'],
+        version: [4, 'string', '', 'The version.'],
+        resource: [5, 'string', '', 'The plural name.'],
+        subresource: [6, 'string', '', 'Such as status.'],
+        name: [7, 'string', '', 'Empty: all.'],
+        fieldSelector: selected(8, 'The field selector.'),
+        labelSelector: selected(9, 'The label selector.'),
+      }),
+      nonResourceAttributes: part([2, '?'], 'Another request.', {
+        path: [1, 'string', '', 'The path.'],
+        verb: [2, 'string', '', 'The method.'],
+      }),
+      ...who,
+    }),
+    status: part([3], 'The answer.', {
+      allowed: [1, 'bool', '!', 'Whether it is allowed.', REQUIRED],
+      denied: [4, 'bool', '', 'Whether it is denied.'],
+      reason: [2, 'string', '', 'Why.'],
+      evaluationError: [3, 'string', '', 'What went wrong.'],
+    }),
+  });
 
 const RULES_REVIEW: Shape = shape('SelfSubjectRulesReview asks what the asker may do in a namespace.', {
   metadata,
@@ -291,14 +311,30 @@ const RULES_REVIEW: Shape = shape('SelfSubjectRulesReview asks what the asker ma
 
 const SUBJECT_REVIEW: Shape = shape('SelfSubjectReview asks who the asker is.', {
   metadata,
-  status: part([2], 'The answer.', {
-    userInfo: part([1], 'Who asks.', {
-      username: [1, 'string', '', 'The name.'],
-      uid: [2, 'string', '', 'The unique value.'],
-      groups: [3, 'string', '[]', 'The groups.'],
-    }),
+  status: part([2], 'The answer.', { userInfo: [1, USER_INFO, '', 'Who asks.'] }),
+});
+
+const TOKEN_REVIEW: Shape = shape('TokenReview asks who has a token.', {
+  metadata,
+  spec: part([2, '', REQUIRED], 'What is asked.', {
+    token: [1, 'string', '', 'The token.'],
+    audiences: [2, 'string', '[]', 'For whom it must be meant.'],
+  }),
+  status: part([3], 'The answer.', {
+    authenticated: [1, 'bool', '', 'Whether somebody has it.'],
+    user: [2, USER_INFO, '', 'Who has it.'],
+    audiences: [4, 'string', '[]', 'For whom it is meant, of those that were asked for.'],
+    error: [3, 'string', '', 'Why nobody is known to have it.'],
   }),
 });
+
+/** Who is asked about. */
+const SUBJECT: Readonly<Record<string, Row>> = {
+  user: [3, 'string', '', 'Their name.'],
+  groups: [4, 'string', '[]', 'Their groups.'],
+  extra: [5, EXTRA_VALUE, '{}', 'What else is known of them.'],
+  uid: [6, 'string', '', 'Their unique value.'],
+};
 
 /**
  * The fields of a CustomResourceDefinition: what is sent in protobuf, as by the typed client of apiextensions, what JSON may
@@ -449,7 +485,18 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   'coordination.k8s.io/v1/Lease': LEASE,
   'events.k8s.io/v1/Event': EVENT,
   'authentication.k8s.io/v1/SelfSubjectReview': SUBJECT_REVIEW,
-  'authorization.k8s.io/v1/SelfSubjectAccessReview': ACCESS_REVIEW,
+  'authentication.k8s.io/v1/TokenReview': TOKEN_REVIEW,
+  'authorization.k8s.io/v1/LocalSubjectAccessReview': accessReview(
+    'LocalSubjectAccessReview asks what somebody may do in a namespace.',
+    SUBJECT,
+  ),
+  'authorization.k8s.io/v1/SelfSubjectAccessReview': accessReview(
+    'SelfSubjectAccessReview asks whether the asker may do something.',
+  ),
+  'authorization.k8s.io/v1/SubjectAccessReview': accessReview(
+    'SubjectAccessReview asks whether somebody may do something.',
+    SUBJECT,
+  ),
   'authorization.k8s.io/v1/SelfSubjectRulesReview': RULES_REVIEW,
 };
 

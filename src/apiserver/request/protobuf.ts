@@ -357,9 +357,15 @@ function* writeOne(writer: Writer, { type, number }: Field, { value, steps }: { 
     else if (type === 'intOrString') {
       const message = typeof value === 'string' ? { isText: 1, text: value } : { number: value };
       yield* writeMessage(writer, INT_OR_STRING, { message, steps });
-    } else yield* writeMessage(writer, type as Shape, { message: (value ?? {}) as Members, steps });
+    } else yield* writeMessage(writer, type as Shape, { message: asMessage(type as Shape, value), steps });
     writer.head(number, since);
   }
+}
+
+/** A value as the message that stands for it. */
+function asMessage({ memberOf }: Shape, value: unknown): Members {
+  const name = memberOf?.(value ?? {});
+  return name === undefined ? ((value ?? {}) as Members) : { [name]: value };
 }
 
 function* writeTime(writer: Writer, value: unknown, steps: Steps): Work<void> {

@@ -14,7 +14,7 @@ import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
 import type { JsonSchema } from '../definition.ts';
 import { OBJECT_META, OPEN, SHARED, schemaOf } from '../documents/schemas.ts';
 import type { Shape } from '../kinds/shape.ts';
-import { messageOf } from '../kinds/tables.ts';
+import { messageOf, shapeOf } from '../kinds/tables.ts';
 import { FieldPaths, type Json, type Step } from '../request/json.ts';
 import type { SeenKind } from '../subresources.ts';
 import { isOfKind, shown } from '../verbs/metadata.ts';
@@ -249,7 +249,8 @@ export class FieldCheck {
     }
     const found: Found[] = [
       ['duplicate', this.#twice?.told, this.#twice?.more],
-      ['unknown', ...sorted(unknown)],
+      // Upstream decodes a built-in kind as it reads it, and looks through the maps that others have become.
+      ['unknown', ...(shapeOf(this.#kind) ? ([unknown.told, unknown.more] as const) : sorted(unknown))],
     ];
     this.#tell(found, (why) => badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`));
   }

@@ -25,7 +25,7 @@ import {
 } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { finalizerWarnings, isReview, UPDATED_BY_VERSION } from '../kinds/common.ts';
-import { type Asker, reviewed, TRUSTED } from '../kinds/reviews.ts';
+import { type Asker, reviewed } from '../kinds/reviews.ts';
 import { zeroOf } from '../kinds/shape.ts';
 import { messageOf, shapeOf, typed } from '../kinds/tables.ts';
 import { toPatch } from '../patch/patch.ts';
@@ -339,7 +339,7 @@ export async function createObject(context: ResourceContext, sent: unknown, term
   const { namespace, dryRun, signal } = terms;
   const readable = await inPieces(received(context, sent, terms, false), { signal });
   if (isReview(info.group, info.plural))
-    return reviewed(info, readable, { asker: terms.asker?.() ?? TRUSTED, now: timestamp(context.now()) });
+    return reviewed(info, readable, { asker: (terms.asker ?? context.asker)(), namespace, now: timestamp(context.now()) });
   const pace = requestPace(signal);
   for (let attempt = 1; ; attempt++) {
     // Causes are reported only if the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.

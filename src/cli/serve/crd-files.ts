@@ -8,6 +8,7 @@ import { isWatchError } from '../../watch/errors.ts';
 import { CRD, CRD_API_VERSION, crdOf, documentsAt } from '../documents.ts';
 import { quote, UsageError } from '../usage.ts';
 import type { ServeLog } from './log.ts';
+import type { Identity } from './reload.ts';
 
 /** A definition, and the file it comes from. */
 export interface CrdFile {
@@ -43,7 +44,7 @@ function isNew({ file, crd }: CrdFile, found: readonly CrdFile[]): boolean {
 }
 
 /** Creates what is absent, and updates what differs. Resolves when all are served, or cannot be. */
-export async function applyCrds(api: ApiServer<string>, crds: readonly CrdFile[], log: Pick<ServeLog, 'warn'>): Promise<void> {
+export async function applyCrds(api: ApiServer<Identity>, crds: readonly CrdFile[], log: Pick<ServeLog, 'warn'>): Promise<void> {
   if (crds.length === 0) return;
   for (const each of crds) {
     await applyCrd(api, each, log).catch((error: unknown) => {
@@ -63,7 +64,8 @@ export async function applyCrds(api: ApiServer<string>, crds: readonly CrdFile[]
   }
 }
 
-const definitionsOf = (api: ApiServer<string>) => api.resource<KubernetesObject>(`customresourcedefinitions.${CRD_API_VERSION}`);
+const definitionsOf = (api: ApiServer<Identity>) =>
+  api.resource<KubernetesObject>(`customresourcedefinitions.${CRD_API_VERSION}`);
 
 const messageOf = (error: unknown): string => (isWatchError(error) ? (error.status?.message ?? error.message) : String(error));
 
@@ -71,7 +73,7 @@ const messageOf = (error: unknown): string => (isWatchError(error) ? (error.stat
  * Other servers may start at the same time: a definition that has changed or gone meanwhile is read again. Fields that definitions do
  * not have, such as misspelt ones, are dropped with a warning.
  */
-async function applyCrd(api: ApiServer<string>, file: CrdFile, log: Pick<ServeLog, 'warn'>): Promise<void> {
+async function applyCrd(api: ApiServer<Identity>, file: CrdFile, log: Pick<ServeLog, 'warn'>): Promise<void> {
   let fieldValidation: 'Strict' | undefined = 'Strict';
   for (let left = MAX_ATTEMPTS; ; left--) {
     try {
@@ -94,7 +96,7 @@ const isUnknownField = (error: unknown): boolean =>
   isWatchError(error) && error.status?.reason === 'BadRequest' && messageOf(error).includes('strict decoding error');
 
 async function applyOnce(
-  api: ApiServer<string>,
+  api: ApiServer<Identity>,
   { crd }: CrdFile,
   options: Pick<WriteOptions, 'fieldValidation'>,
 ): Promise<void> {

@@ -1,6 +1,7 @@
 /** What `serve` reads from files, again from time to time and on SIGHUP: tokens, certificates, the password for etcd. */
 
 import { createHash, X509Certificate } from 'node:crypto';
+import type { UserInfo } from '../../apiserver/kinds/reviews.ts';
 import {
   EVERY_MS,
   type Fault,
@@ -85,6 +86,9 @@ export class Reloads {
 
 const NAME = /^[\w.@:-]{1,100}$/;
 
+/** The name of a token, or an impersonated user. */
+export type Identity = string | UserInfo;
+
 /** Names by token. Only hashes of tokens are kept, so the time of a look-up does not reveal how much of a token is right. */
 export class Tokens {
   private readonly names: Map<string, string> = new Map();
@@ -97,10 +101,9 @@ export class Tokens {
     return before === name ? undefined : before;
   }
 
-  /** The name of the client that sends this header; undefined if it has no known token. */
-  nameOf(authorization: string | undefined): string | undefined {
-    const [, token] = /^bearer +(\S+)$/i.exec(authorization ?? '') ?? [];
-    return token === undefined ? undefined : this.names.get(hashOf(token));
+  /** The name of the client that has this token; undefined if it is not known. */
+  nameOf(token: string): string | undefined {
+    return this.names.get(hashOf(token));
   }
 
   /** The names that had a token here that is not among the others. */

@@ -36,7 +36,7 @@ import {
 import { UsageError } from '../usage.ts';
 import { applyCrds, type CrdFile, readCrdFiles } from './crd-files.ts';
 import { ServeLog } from './log.ts';
-import { Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens, warnIfExpired } from './reload.ts';
+import { type Identity, Reloads, type Tokens, toEtcdTls, toEtcdUser, toServerTls, toTokens, warnIfExpired } from './reload.ts';
 import type { ServeCommand } from './serve-args.ts';
 import { HealthMonitor, ServeEvents } from './serve-events.ts';
 import { closeStorage, openStorage } from './storages.ts';
@@ -110,7 +110,7 @@ async function serveFrom(storage: Storage, deps: ServeDeps): Promise<number> {
   const { command, tls, tokens, log, crds } = deps;
   const events = new ServeEvents(log, systemClock);
   const resources = await withFields(withBuiltIn(command.resources));
-  const api = new ApiServer<string>({
+  const api = new ApiServer<Identity>({
     storage,
     resources,
     customResourceDefinitions: true,
@@ -123,7 +123,7 @@ async function serveFrom(storage: Storage, deps: ServeDeps): Promise<number> {
     // A watch does not outlive its token. A client with the same name and another token reconnects.
     tokens.onChange = (now, before) => {
       const lost = before.lostIn(now);
-      if (lost.size > 0) api.disconnect(({ identity }) => lost.has(identity));
+      if (lost.size > 0) api.disconnect(({ identity, impersonator }) => lost.has((impersonator ?? identity) as string));
     };
   }
   const state: Departure = { isLeaving: false };
@@ -182,7 +182,7 @@ async function untilEnd({ command, output, tls, tokens, log }: ServeDeps, lines:
 }
 
 async function drain(
-  api: ApiServer<string>,
+  api: ApiServer<Identity>,
   server: Server,
   { drainMs, drainDelayMs }: ServeCommand,
 ): Promise<{ readonly afterMs: number; readonly inTime: boolean }> {
@@ -197,11 +197,15 @@ async function drain(
   return { afterMs: Math.round(systemClock.now() - begunMs), inTime: !cut.signal.aborted };
 }
 
-/** Who may ask, and from where. */
-function hooksOf({ command, tokens }: ServeDeps): Pick<ApiServerOptions<string>, 'authenticate' | 'clientAddress'> {
+/** Who may ask, and from where. Whoever may ask may do everything, and so also act as another. */
+function hooksOf({
+  command,
+  tokens,
+}: ServeDeps): Pick<ApiServerOptions<Identity>, 'authenticateToken' | 'identityOf' | 'clientAddress'> {
   const { clientHeader } = command;
   return {
-    ...(tokens && { authenticate: (request) => tokens.value.nameOf((request as IncomingMessage).headers.authorization) }),
+    ...(tokens && { authenticateToken: (token) => tokens.value.nameOf(token) }),
+    identityOf: (user) => user,
     ...(clientHeader !== undefined && { clientAddress: (request) => addressOf(request as IncomingMessage, clientHeader) }),
   };
 }
@@ -218,7 +222,7 @@ interface Departure {
 }
 
 function createHttpServer(
-  api: ApiServer<string>,
+  api: ApiServer<Identity>,
   {
     command: { host, keepAliveMs },
     tls,

@@ -16,6 +16,7 @@ import {
 import { badRequest } from '../../apiserver/api-status.ts';
 import type { Convert } from '../../apiserver/definition.ts';
 import { toBase64 } from '../../apiserver/kinds/base64.ts';
+import type { UserInfo } from '../../apiserver/kinds/reviews.ts';
 import type { Json } from '../../apiserver/request/json.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { parsing, stringifying } from '../../storage/json.ts';
@@ -23,15 +24,6 @@ import { isAbortOf } from '../../watch/abort.ts';
 import { isRecord, shownOf } from '../../watch/errors.ts';
 import type { Soon, Work } from '../../watch/fair-queue.ts';
 import { diffing } from './json-diff.ts';
-
-/** A user, as a kube-apiserver knows them. Upstream: `authentication.k8s.io` `UserInfo`. */
-export interface UserInfo {
-  /** Such as `system:serviceaccount:default:builder`. */
-  readonly username?: string | undefined;
-  readonly uid?: string | undefined;
-  readonly groups?: readonly string[] | undefined;
-  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
-}
 
 /** What is needed to answer. */
 export interface ReviewDeps {

@@ -18,6 +18,7 @@ import { Deadline } from '../../apiserver/http/deadline.ts';
 import { serveFetch } from '../../apiserver/http/fetch-host.ts';
 import { type HostDeps, serveNode } from '../../apiserver/http/node-host.ts';
 import { type Answer, JSON_HEADERS, refusal, type WireRequest } from '../../apiserver/http/wire.ts';
+import type { UserInfo } from '../../apiserver/kinds/reviews.ts';
 import { MAX_DEPTH, MAX_PARTS, parsingBody } from '../../apiserver/request/json.ts';
 import { splitTarget } from '../../apiserver/request/path.ts';
 import { DEFAULTS } from '../../bridge/protocol.ts';
@@ -28,7 +29,7 @@ import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
 import { callable, checkOptions, invalid, namesOf, refusedBy, type Wholes, wholeNumbers } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import { inPieces } from '../../watch/fair-queue.ts';
-import { answeredAdmission, answeredConversion, type ReviewDeps, type UserInfo } from './reviews.ts';
+import { answeredAdmission, answeredConversion, type ReviewDeps } from './reviews.ts';
 
 /** Options of {@link Webhooks}. `mutate` and `validate` are those of `admission`, an `ApiServer`'s option. */
 export interface WebhooksOptions extends AdmissionHooks<UserInfo> {

@@ -22,6 +22,11 @@ export const DIFFERENCES: readonly Difference[] = [
     of: [/resourceVersion=abc/, /"resourceVersion":"abc"/, `POST ${MAPS} {"metadata":{"name":"bad","resourceVersion":"1"}}`],
   },
   { reason: 'A deletion within a limit does not tell what is left', parts: ['body'], of: [/^DELETE \?limit=1 /] },
+  {
+    reason: 'A server without `authenticateToken` says so, instead of calling every token invalid',
+    parts: ['body'],
+    of: [/tokenreviews .*"token":"nobody"/],
+  },
   { reason: 'null is no object', parts: BOTH, of: [`POST ${MAPS} null`] },
   { reason: 'A name with a slash cannot be one', parts: BOTH, of: [`GET ${MAPS}/a%2Fb`] },
   { reason: 'A single object can be watched (R7.1)', parts: ['body'], of: [`GET ${MAPS}/a?watch=true&timeoutSeconds=1`] },

@@ -275,6 +275,7 @@ const maps: readonly Asked[] = [
   ),
 ];
 
+const AUTHENTICATION = '/apis/authentication.k8s.io/v1';
 const AUTHORIZATION = '/apis/authorization.k8s.io/v1';
 const reviews: readonly Asked[] = [
   post(`${AUTHORIZATION}/selfsubjectaccessreviews`, {}),
@@ -287,6 +288,47 @@ const reviews: readonly Asked[] = [
     }),
   ),
   post(`${AUTHORIZATION}/selfsubjectrulesreviews`, {}),
+  ...[
+    {},
+    { spec: { resourceAttributes: { verb: 'get' }, nonResourceAttributes: { path: '/x' } } },
+    { spec: { user: 'jo', resourceAttributes: { verb: 'get', resource: 'configmaps', namespace: NAMESPACE } } },
+    { metadata: { name: 'x', labels: { a: 'b' } }, spec: { groups: ['g'], nonResourceAttributes: { verb: 'get', path: '/x' } } },
+    {
+      metadata: { namespace: 'other' },
+      spec: { user: 'jo', uid: '7', extra: { k: ['v'] }, nonResourceAttributes: { verb: 'get', path: '/x' } },
+    },
+    { spec: { user: 1, extra: { k: 'v' } } },
+  ].flatMap((review) => [
+    post(`${AUTHORIZATION}/subjectaccessreviews`, review),
+    post(`${AUTHORIZATION}/namespaces/${NAMESPACE}/localsubjectaccessreviews`, review),
+    post(`${AUTHORIZATION}/selfsubjectaccessreviews`, review),
+  ]),
+  post(`${AUTHORIZATION}/localsubjectaccessreviews`, {}),
+  post(`${AUTHORIZATION}/subjectaccessreviews?dryRun=All`, { spec: { user: 'jo', resourceAttributes: {} } }),
+  ...[
+    {},
+    { spec: {} },
+    { spec: { token: 'nobody' } },
+    { metadata: { name: 'x' }, spec: { token: 'nobody', audiences: ['a'] } },
+  ].map((review) => post(`${AUTHENTICATION}/tokenreviews`, review)),
+  get(`${AUTHENTICATION}/tokenreviews`),
+  ...[
+    { 'impersonate-user': 'jo' },
+    { 'impersonate-user': 'jo', 'impersonate-group': 'dev', 'impersonate-uid': '7', 'impersonate-extra-Some%2fKey': 'v' },
+    { 'impersonate-user': 'jo', 'impersonate-group': 'system:unauthenticated' },
+    { 'impersonate-user': 'system:anonymous' },
+    { 'impersonate-user': 'system:anonymous', 'impersonate-group': 'dev' },
+    { 'impersonate-user': 'system:serviceaccount:default:robot' },
+    { 'impersonate-user': 'system:serviceaccount:default:robot', 'impersonate-group': 'dev' },
+    { 'impersonate-user': 'system:serviceaccount:Default:robot' },
+    { 'impersonate-user': 'system:serviceaccount:default:' },
+    { 'impersonate-group': 'dev' },
+    { 'impersonate-uid': '7' },
+    { 'impersonate-user': '', 'impersonate-extra-k': 'v' },
+  ].map((headers) => {
+    const asked = post(`${AUTHENTICATION}/selfsubjectreviews`, {});
+    return { ...asked, title: `${asked.title} ${JSON.stringify(headers)}`, headers: { ...asked.headers, ...headers } };
+  }),
   get(`${AUTHORIZATION}/selfsubjectaccessreviews`),
 ];
 
