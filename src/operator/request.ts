@@ -12,7 +12,7 @@ import { atTimeOf } from './conditions.ts';
 import { Departures } from './departures.ts';
 import type { EventRecorder } from './event-recorder.ts';
 import type { KindCache } from './kind-cache.ts';
-import { type KindName, textOf } from './kinds.ts';
+import { type FullType, type KindName, textOf } from './kinds.ts';
 import type { Log, OperatorFailure, OperatorObserver, ReconcileRequest } from './operator-options.ts';
 import { checkController, controllerOf, setOwner } from './owners.ts';
 import { type ApplyOptions, apply, type Mutable, updateStatus } from './writes.ts';
@@ -125,7 +125,7 @@ export function createRequest<T extends KubernetesObject>(
       return apply(client, said as never, terms);
     }
     const owner = required();
-    const desired = ownedBy(owner, said, cache.type.namespaced);
+    const desired = ownedBy(owner, said, cache.type);
     const known = cache.informer.store.get(keyOf(desired));
     // A reference of another controller of this operator would be replaced, because they share a field manager.
     if (known) checkController(known, owner);
@@ -169,19 +169,15 @@ function checkPlace({ type, namespace }: ResourceClient, given: object, kind: st
 }
 
 /** A copy of an object, with its owner reference and a name. */
-function ownedBy(owner: KubernetesObject, given: object, namespaced: boolean): object {
+function ownedBy(owner: KubernetesObject, given: object, { kind, namespaced }: FullType): object {
   const { name = metadataOf(owner).name, namespace = namespaceOf(owner), ...own } = metadataOf(given);
   if (own.generateName !== undefined)
     throw invalid('object.metadata.generateName', own.generateName, 'none: apply needs the name, and `create` generates one');
   if (!namespaced && namespaceOf(owner))
-    throw invalid(
-      'object.kind',
-      (given as KubernetesObject).kind,
-      `a namespaced kind: ${keyOf(owner)} can own only what is in its namespace`,
-    );
+    throw invalid('object.kind', kind, `a namespaced kind: ${keyOf(owner)} can own only what is in its namespace`);
   if (namespaced && !namespace)
     throw invalid('object.metadata.namespace', namespace, `one, because ${metadataOf(owner).name}, its owner, has none`);
-  const object = { ...given, metadata: { ...own, name, ...(namespaced && namespace && { namespace }) } };
+  const object = { ...given, metadata: { ...own, name, ...(namespaced && { namespace }) } };
   setOwner(object, owner);
   return object;
 }
