@@ -210,6 +210,7 @@ describe('list', () => {
   it.each<[string, unknown, string]>([
     ['no JSON', '{"items": [', 'the list is not JSON'],
     ['nothing', '', 'the list is not JSON'],
+    ['two lists', '{"kind":"List"}\n {}', 'not a list: another value follows the first, as in a stream of events'],
     ['null', 'null', 'not a list: it has no metadata'],
     ['an array', [], 'not a list: it has no metadata'],
     ['an object', { kind: 'Pod', metadata: { name: 'a' } }, 'not a list: expected items, got kind Pod'],
@@ -229,6 +230,20 @@ describe('list', () => {
     answer = json(body);
     const named = { name: 'WatchError', code: 'INVALID_FRAME', message: `${message} (${base})` };
     await expect(source().list()).rejects.toMatchObject(named);
+  });
+
+  it('does not wait for the end of a stream of events', async () => {
+    let response: ServerResponse | undefined;
+    answer = (given) => {
+      response = given;
+      given.writeHead(200, { 'content-type': 'application/json' });
+      given.write('{"type":"ADDED","object":{}}\n{"ty');
+    };
+    await expect(source().list()).rejects.toMatchObject({
+      code: 'INVALID_FRAME',
+      message: expect.stringContaining('a stream of events'),
+    });
+    await expect.poll(() => response?.destroyed).toBe(true);
   });
 
   it('refuses a page of HTML', async () => {

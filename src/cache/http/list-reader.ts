@@ -43,6 +43,13 @@ const DEEPER: Int8Array = new Int8Array(256);
 DEEPER[OPEN_ARRAY] = DEEPER[OPEN_OBJECT] = 1;
 DEEPER[CLOSE_ARRAY] = DEEPER[CLOSE_OBJECT] = -1;
 
+/** Another value follows the first, which need not be the last either. */
+export class SecondValueError extends SyntaxError {
+  constructor() {
+    super('not a list: another value follows the first, as in a stream of events');
+  }
+}
+
 /** Called with each item as it arrives, and with what precedes the items; the result replaces the item. */
 type EachItem = (item: unknown, head: () => object) => unknown;
 
@@ -55,6 +62,8 @@ export class ListReader {
   #parts: Uint8Array[] = [];
   #place: 'head' | 'items' | 'tail' = 'head';
   #depth: number = 0;
+  /** Whether a value without items has ended: what follows would not be JSON, and might never end. */
+  #isWhole: boolean = false;
   #inText: boolean = false;
   #escaped: boolean = false;
   /** How much of the name the current text matches so far; NaN if it is a different text. */
@@ -66,7 +75,7 @@ export class ListReader {
     this.#each = each;
   }
 
-  /** Takes the next part. Throws a SyntaxError for an item that is not JSON. */
+  /** Takes the next part. Throws a SyntaxError for an item that is not JSON, and for a second value. */
   push(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length; ) {
       if (this.#place === 'head') at = this.#head(bytes);
@@ -99,7 +108,10 @@ export class ListReader {
           return at + 1;
         }
         this.#due = code === this.#due ? OPEN_ARRAY : undefined;
-        this.#depth += DEEPER[code] as number;
+        const step = DEEPER[code] as number;
+        if (step > 0 && this.#depth === 0 && this.#isWhole) throw new SecondValueError();
+        this.#depth += step;
+        if (step < 0 && this.#depth === 0) this.#isWhole = true;
       }
     }
     hold(this.#frame, bytes);
