@@ -11,7 +11,7 @@ export default defineConfig({
       'test/unit/{api-discovery,api-documents,builtin-kinds,openapi,openapi-protobuf,protobuf-kinds,terminating}.test.ts',
       'test/unit/apiserver-{definition,fields,health,known-fields,namespaces,quotas,resource,stats,statuses,upgrade,watch}.test.ts',
       'test/unit/apiserver-{conformance,deadlines,event-stream,events,http,sources,turns}.test.ts',
-      'test/unit/apiserver-{admission,apply,crd,kinds,scale,unheard,versions,yaml}.test.ts',
+      'test/unit/apiserver-{admission,apply,crd,impersonation,kinds,scale,unheard,versions,yaml}.test.ts',
       'test/unit/{crd-message,crd-names,crd-shaping,formats,garbage-collector,garbage-collector-races,json-path}.test.ts',
       'test/unit/{json-start,owner-index,patterns,rule-values,schema-faults,schema-quick,schema-rules,schema-shaping,shapes}.test.ts',
       'test/property/{apiserver,owned}.property.test.ts',
@@ -20,6 +20,7 @@ export default defineConfig({
     fileParallelism: false,
     setupFiles: ['./test/fixed-seed.ts'],
     testTimeout: 8_000,
+    expect: { poll: { timeout: 8_000, interval: 10 } }, // no sooner than the test itself
     env: { WATCHMUX_RUNS: '60' },
   },
 });

@@ -12,6 +12,7 @@ export default defineConfig({
     ],
     setupFiles: ['./test/fixed-seed.ts'],
     testTimeout: 8_000,
+    expect: { poll: { timeout: 8_000, interval: 10 } }, // no sooner than the test itself
     env: { WATCHMUX_RUNS: '500' },
   },
 });

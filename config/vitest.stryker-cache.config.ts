@@ -19,6 +19,7 @@ export default defineConfig({
     fileParallelism: false,
     setupFiles: ['./test/fixed-seed.ts'],
     testTimeout: 8_000,
+    expect: { poll: { timeout: 8_000, interval: 10 } }, // no sooner than the test itself
     env: { WATCHMUX_RUNS: '60' },
   },
 });

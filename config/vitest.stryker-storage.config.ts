@@ -17,6 +17,7 @@ export default defineConfig({
     fileParallelism: false,
     setupFiles: ['./test/fixed-seed.ts'],
     testTimeout: 20_000, // the tests of the journal wait for a real disk
+    expect: { poll: { timeout: 20_000, interval: 10 } }, // no sooner than the test itself
     env: { WATCHMUX_RUNS: '60' },
   },
 });

@@ -8,6 +8,7 @@ export default defineConfig({
     include: ['test/history/*.test.ts', 'test/property/guarantees.property.test.ts'],
     setupFiles: ['./test/fixed-seed.ts'],
     testTimeout: 8_000,
+    expect: { poll: { timeout: 8_000, interval: 10 } }, // no sooner than the test itself
     env: { WATCHMUX_RUNS: '60' },
   },
 });

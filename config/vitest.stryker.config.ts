@@ -16,6 +16,7 @@ export default defineConfig({
     ],
     setupFiles: ['./test/fixed-seed.ts'],
     testTimeout: 5_000,
+    expect: { poll: { timeout: 5_000, interval: 10 } }, // no sooner than the test itself
     env: { WATCHMUX_RUNS: '60' },
   },
 });
