@@ -11,10 +11,11 @@ import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
 import { kubernetesKinds } from '../../src/apiserver/kinds/kubernetes.ts';
 import { TABLE } from '../../src/apiserver/kinds/kubernetes-table.ts';
 import { quantityOf } from '../../src/apiserver/kinds/quantity.ts';
+import { REVIEWS } from '../../src/apiserver/kinds/reviews.ts';
 import { type Shape, zeroOf } from '../../src/apiserver/kinds/shape.ts';
-import { typed } from '../../src/apiserver/kinds/tables.ts';
+import { shapeOf, typed } from '../../src/apiserver/kinds/tables.ts';
 import { envelopeOf, readProtobuf, writingMessage } from '../../src/apiserver/request/protobuf.ts';
-import { apiVersionOf } from '../../src/cache/resource-client.ts';
+import { apiVersionOf, nameOf } from '../../src/cache/resource-client.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { component, isMissing } from '../components.ts';
 import { killAll, serve } from '../e2e/cli.ts';
@@ -59,10 +60,11 @@ describe.skipIf(isMissing(clientGo))("Kubernetes' own kinds, beside Go", () => {
     expect(readFileSync(file, 'utf8') === made, `${clientGo.path} table > ${file}`).toBe(true);
   });
 
-  it.each(NAMES)('random objects of %s are the same in JSON and protobuf', async (name) => {
-    const [kind] = await kubernetesKinds(name);
+  it.each([...NAMES, ...REVIEWS.map(nameOf)])('random objects of %s are the same in JSON and protobuf', async (name) => {
+    const review = REVIEWS.find((each) => nameOf(each) === name);
+    const kind = review ?? (await kubernetesKinds(name))[0];
     const of = { ...kind, apiVersion: apiVersionOf(kind) };
-    const [start, shape] = [{ apiVersion: of.apiVersion, kind: kind.kind }, kind.shape as Shape];
+    const [start, shape] = [{ apiVersion: of.apiVersion, kind: kind.kind }, shapeOf(kind) as Shape];
     const property = fc.asyncProperty(fc.nat(), async (seed) => {
       const { object, protobuf, zero } = await upstream({ ...start, seed });
       expect({ metadata: {}, ...zeroOf(shape) }).toEqual(zero);
@@ -72,7 +74,9 @@ describe.skipIf(isMissing(clientGo))("Kubernetes' own kinds, beside Go", () => {
       const bytes = atOnce(writingMessage(object as object, shape));
       const { head, tail } = envelopeOf(start, bytes.length);
       const written = Buffer.concat([head, bytes, tail]).toString('base64');
-      expect(await upstream({ ...start, seed, protobuf: written })).toEqual({ object, same: true });
+      const back = await upstream({ ...start, seed, protobuf: written });
+      // In protobuf, Go cannot tell an empty list within a map from none.
+      expect(review ? JSON.parse(JSON.stringify(back).replaceAll('[]', 'null')) : back).toEqual({ object, same: true });
     });
     await fc.assert(property, { numRuns: runs(60) });
   });

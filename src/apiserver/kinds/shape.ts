@@ -92,7 +92,7 @@ export function shape(description: string, rows: Rows, finish?: Shape['finish'])
 
 /** A row whose values are objects of a shape of their own. */
 export function part(
-  [number, form = '', more = {}]: readonly [number: number, form?: FieldForm, more?: JsonSchema],
+  [number, form = '', more = {}]: readonly [number: number, form?: RowForm, more?: JsonSchema],
   description: string,
   rows: Rows,
 ): Row {
@@ -212,7 +212,8 @@ function* readObject(of: Shape, value: unknown, place: Place): Work<unknown> {
   if (of.memberOf === undefined) return yield* readShape(of, value ?? {}, place);
   const name = of.memberOf(value ?? {});
   const field = of.fields.find((each) => each.name === name);
-  return field && (yield* readField(field, value ?? {}, place));
+  if (field === undefined) return undefined;
+  return (yield* readField(field, value ?? (field.isNull ? undefined : {}), place)) ?? (field.isNull ? null : undefined);
 }
 
 function* readField(field: Field, given: unknown, place: Place): Work<unknown> {

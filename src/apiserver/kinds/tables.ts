@@ -243,12 +243,12 @@ const selected = (number: number, description: string): Row =>
     }),
   });
 
-/** Members of the `extra` of a user. */
+/** Members of the `extra` of a user: lists of texts, which are null in JSON if they are empty. */
 const EXTRA_VALUE: Shape = {
   ...either(
-    { items: [1, 'string', '[]'] },
+    { items: [1, 'string', '[]!'] },
     ({ items = [] }) => items,
-    (value) => (Array.isArray(value) ? 'items' : undefined),
+    () => 'items',
   ),
   schema: { type: 'array', items: { type: 'string' } },
 };
@@ -294,14 +294,14 @@ const RULES_REVIEW: Shape = shape('SelfSubjectRulesReview asks what the asker ma
   metadata,
   spec: part([2, '', REQUIRED], 'What is asked.', { namespace: [1, 'string', '', 'The namespace.'] }),
   status: part([3], 'The answer.', {
-    resourceRules: part([1, '[]'], 'What is allowed with resources.', {
-      verbs: [1, 'string', '[]', 'The verbs.'],
+    resourceRules: part([1, '[]!'], 'What is allowed with resources.', {
+      verbs: [1, 'string', '[]!', 'The verbs.'],
       apiGroups: [2, 'string', '[]', 'The groups.'],
       resources: [3, 'string', '[]', 'The resources.'],
       resourceNames: [4, 'string', '[]', 'The names; empty: all.'],
     }),
-    nonResourceRules: part([2, '[]'], 'What is allowed with paths.', {
-      verbs: [1, 'string', '[]', 'The verbs.'],
+    nonResourceRules: part([2, '[]!'], 'What is allowed with paths.', {
+      verbs: [1, 'string', '[]!', 'The verbs.'],
       nonResourceURLs: [2, 'string', '[]', 'The paths.'],
     }),
     incomplete: [3, 'bool', '!', 'Whether there may be more.'],
