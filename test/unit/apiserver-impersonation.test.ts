@@ -73,6 +73,32 @@ describe('a request with Impersonate-* headers', () => {
       [['impersonate', 'users', undefined, 'system:serviceaccount:Ns:robot', 'admin']],
     ],
     [
+      'a service account in a group that is named',
+      { User: 'system:serviceaccount:ns1:robot.2', Group: 'dev' },
+      { username: 'system:serviceaccount:ns1:robot.2', groups: ['dev', 'system:authenticated'] },
+      [
+        ['impersonate', 'serviceaccounts', 'ns1', 'robot.2', 'admin'],
+        ['impersonate', 'groups', undefined, 'dev', 'admin'],
+      ],
+    ],
+    ...['my:system:serviceaccount:ns:robot', 'system:serviceaccount:ns:robot!'].map(
+      (User): [string, Record<string, string>, UserInfo, readonly unknown[][]] => [
+        'another name',
+        { User },
+        { username: User, groups: ['system:authenticated'] },
+        [['impersonate', 'users', undefined, User, 'admin']],
+      ],
+    ),
+    [
+      'what cannot be decoded',
+      { User: 'jo', 'Extra-%zz': 'a' },
+      { username: 'jo', groups: ['system:authenticated'], extra: { '%zz': ['a'] } },
+      [
+        ['impersonate', 'users', undefined, 'jo', 'admin'],
+        ['impersonate', 'userextras.authentication.k8s.io/%zz', undefined, 'a', 'admin'],
+      ],
+    ],
+    [
       'nobody in particular',
       { User: 'system:anonymous' },
       { username: 'system:anonymous', groups: ['system:unauthenticated'] },
@@ -117,7 +143,7 @@ describe('a request with Impersonate-* headers', () => {
     [{ Group: 'dev' }, 400, 'requested to impersonate without impersonating a user: Impersonate-User is missing'],
     [{ Uid: '7' }, 400, 'requested to impersonate without impersonating a user: Impersonate-User is missing'],
     [{ User: '\xff' }, 400, 'the header impersonate-user is not UTF-8'],
-    [{ User: 'jo', Group: 'g, '.repeat(257) }, 400, 'more than 256 groups and extra values to impersonate'],
+    [{ User: 'jo', Group: 'g, '.repeat(256), 'Extra-k': 'v' }, 400, 'more than 256 groups and extra values to impersonate'],
   ])('%j is %i', async (headers, code, message) => {
     const { options } = named((verb, _resource, _namespace, name) => verb !== 'impersonate' || name !== 'root');
     const { call } = rig(options);
@@ -125,6 +151,13 @@ describe('a request with Impersonate-* headers', () => {
       const refused = await call('GET', path, undefined, as(headers));
       expect([refused.code, refused.body.message]).toEqual([code, message]);
     }
+  });
+
+  test('has up to 256 groups and more', async () => {
+    const { call } = rig(named().options);
+    expect(
+      (await call('GET', ORDERS_PATH, undefined, as({ User: 'jo', Group: `g${', g'.repeat(254)}`, 'Extra-k': 'v' }))).code,
+    ).toBe(200);
   });
 
   test('has the rights of the user, not of its sender', async () => {
@@ -218,6 +251,120 @@ describe('reviews of others', () => {
     expect(await resource.create({ spec } as object)).toMatchObject({ status });
   });
 
+  const exactly = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
+  const nobody = 'spec.user: Invalid value: "": at least one of user or group must be specified';
+  const SELF = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+  const invalid = (...causes: string[]): string =>
+    `.authorization.k8s.io "" is invalid: ${causes.length > 1 ? `[${causes.join(', ')}]` : causes[0]}`;
+  test.each<[string, object, number, string]>([
+    [SUBJECTS, {}, 422, invalid(`spec: Invalid value: null: ${exactly}`, nobody)],
+    [
+      SUBJECTS,
+      { metadata: { name: 'x' }, spec: { groups: ['g'], resourceAttributes: {}, nonResourceAttributes: { path: '/' } } },
+      422,
+      invalid(`spec: Invalid value: {"path":"/"}: ${exactly}`, 'metadata: Invalid value: {"name":"x"}: must be empty'),
+    ],
+    [
+      SELF,
+      { spec: { user: 'jo', resourceAttributes: {}, nonResourceAttributes: {} } },
+      422,
+      invalid(`spec: Invalid value: {}: ${exactly}`),
+    ],
+    [
+      SELF,
+      { metadata: { name: 'x' }, spec: { resourceAttributes: {} } },
+      422,
+      invalid('metadata: Invalid value: {"name":"x"}: must be empty'),
+    ],
+    [
+      LOCAL,
+      { metadata: { name: 'x', namespace: 'ns' }, spec: { user: 'jo', resourceAttributes: {} } },
+      422,
+      invalid(
+        'metadata: Invalid value: {"name":"x","namespace":"ns"}: must be empty except for namespace',
+        'spec.resourceAttributes.namespace: Invalid value: "": must match metadata.namespace',
+      ),
+    ],
+    [
+      LOCAL,
+      { spec: { nonResourceAttributes: { path: '/' } } },
+      422,
+      invalid(nobody, 'spec.nonResourceAttributes: Invalid value: {"path":"/"}: disallowed on this kind of request'),
+    ],
+    [
+      LOCAL,
+      { metadata: { namespace: 'other' }, spec: { user: 'jo' } },
+      400,
+      'the namespace of the provided object does not match the namespace sent on the request',
+    ],
+    ['/apis/authorization.k8s.io/v1/localsubjectaccessreviews', {}, 404, 'the server could not find the requested resource'],
+    ['/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', {}, 400, 'no namespace on request'],
+    ['/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', { spec: { namespace: '' } }, 400, 'no namespace on request'],
+  ])('%s %j is %i', async (path, review, code, message) => {
+    const { call } = rig({ resources });
+    const answer = await call('POST', path, review);
+    expect([answer.code, answer.body.message]).toEqual([code, message]);
+    if (code === 422) expect(answer.body.details).toMatchObject({ group: 'authorization.k8s.io' });
+    expect(answer.body.details?.name).toBeUndefined();
+  });
+
+  test.each<[unknown, object]>([
+    [undefined, { username: 'system:anonymous', groups: ['system:unauthenticated'] }],
+    ['jo', { username: 'jo', groups: ['system:authenticated'] }],
+    [{ name: 'jo' }, { username: 'jo', groups: ['system:authenticated'] }],
+    [
+      { username: 'jo', name: 'no', uid: 'u', groups: ['g', 1], extra: 'x' },
+      { username: 'jo', uid: 'u', groups: ['g'] },
+    ],
+    [
+      { username: 1, uid: 2, extra: { a: ['b'], c: 'd', e: [1] } },
+      { groups: ['system:authenticated'], extra: { a: ['b'] } },
+    ],
+  ])('an identity such as %j is shown as %j', async (identity, userInfo) => {
+    const { call } = rig({ resources, ...(identity !== undefined && { authenticate: () => identity }) });
+    const { body } = await call('POST', '/apis/authentication.k8s.io/v1/selfsubjectreviews', {});
+    expect([body.status, body.metadata]).toEqual([{ userInfo }, { creationTimestamp: '2026-01-02T03:04:05Z' }]);
+  });
+
+  it('what is asked has the words of the review, in small letters, and nothing where it says nothing', async () => {
+    const { options, asked } = named();
+    const { call } = rig(options);
+    const ask = async (attributes: object): Promise<unknown> => {
+      await call('POST', SELF, { spec: attributes }, headers);
+      return asked.at(-1)?.slice(0, 4);
+    };
+    expect(await ask({ resourceAttributes: {} })).toEqual(['', '', undefined, undefined]);
+    expect(await ask({ nonResourceAttributes: {} })).toEqual(['', '', undefined, undefined]);
+    const all = { verb: 'GET', resource: 'pods', group: 'x.io', subresource: 'log', namespace: 'ns', name: 'a' };
+    expect(await ask({ resourceAttributes: all })).toEqual(['get', 'pods.x.io/log', 'ns', 'a']);
+    expect(await ask({ nonResourceAttributes: { verb: 'POST', path: '/x' } })).toEqual(['post', '/x', undefined, undefined]);
+  });
+
+  it('a list of rules has each part of each resource, and says when it is not whole', async () => {
+    const rules = async (kinds: readonly ResourceDefinition[]) => {
+      const { call } = rig({ resources: kinds, authorize: (verb, resource) => resource.includes('reviews') || verb !== 'list' });
+      return (await call('POST', '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', { spec: { namespace: 'a' } })).body
+        .status;
+    };
+    const few = await rules([
+      ORDERS as ResourceDefinition,
+      ...BUILT_IN_KINDS.filter(({ plural }) => plural === 'selfsubjectrulesreviews'),
+    ]);
+    const [apiGroups, verbs] = [['example.com'], ['create', 'delete', 'deletecollection', 'get', 'patch', 'update', 'watch']];
+    expect(few).toEqual({
+      incomplete: false,
+      nonResourceRules: [],
+      resourceRules: [
+        { verbs, apiGroups, resources: ['orders'] },
+        { verbs: ['get', 'patch', 'update'], apiGroups, resources: ['orders/status'] },
+        { verbs: ['create'], apiGroups: ['authorization.k8s.io'], resources: ['selfsubjectrulesreviews'] },
+      ],
+    });
+    const many = Array.from({ length: 260 }, (_, n) => ({ ...ORDERS, plural: `orders${n}`, kind: `Order${n}`, status: false }));
+    const { incomplete, resourceRules } = await rules([...BUILT_IN_KINDS, ...(many as ResourceDefinition[])]);
+    expect([incomplete, resourceRules.length < 260]).toEqual([true, true]);
+  });
+
   it('what is asked of authorize has the whole user', async () => {
     const user = { uid: '7', groups: ['g'], extra: { k: ['v'] } };
     const { options, asked } = named();
@@ -249,6 +396,12 @@ describe('reviews of others', () => {
     expect((await call('POST', SUBJECTS, { spec: { user: 'jo', resourceAttributes: get } }, headers)).code).toBe(503);
     expect((await call('GET', ORDERS_PATH, undefined, as({ User: 'jo' }))).code).toBe(503);
     expect(errors).toEqual([new Error('directory down'), new Error('directory down')]);
+    const broken = named(undefined, {
+      authenticate: () => 'admin',
+      authenticateToken: () => Promise.reject(new Error('down')),
+      onError: () => {},
+    });
+    expect((await rig(broken.options).call('POST', TOKENS, { spec: { token: 'x' } })).code).toBe(503);
   });
 
   it('of tokens say who has them', async () => {

@@ -161,7 +161,9 @@ it('the controller of a cluster-scoped kind says in which namespace its object i
   await test.settled();
   expect(said).toEqual([
     expect.stringMatching(/^object\.metadata\.namespace: expected one, because a, its owner, has none, got/),
-    expect.stringMatching(/^object\.kind: expected a namespaced kind: default\/b can own only what is in its namespace, got "Team"$/),
+    expect.stringMatching(
+      /^object\.kind: expected a namespaced kind: default\/b can own only what is in its namespace, got "Team"$/,
+    ),
   ]);
 });
 

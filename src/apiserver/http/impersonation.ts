@@ -59,8 +59,8 @@ export function impersonationOf(request: WireRequest): Impersonation {
 
 /** The groups that are named, or those of a service account, and everybody's. */
 function groupsOf(username: string, named: readonly string[], namespace: string | undefined): readonly string[] {
-  const own = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
-  const groups = named.length === 0 && namespace !== undefined ? own : named;
+  const own = namespace === undefined ? [] : ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
+  const groups = named.length === 0 ? own : named;
   const all = ['system:unauthenticated', ...(username === ANONYMOUS ? [] : ['system:authenticated'])];
   return groups.some((group) => all.includes(group)) ? groups : [...groups, all.at(-1) as string];
 }
