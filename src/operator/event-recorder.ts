@@ -3,7 +3,7 @@
  *
  *     event(object, ...) ---> EventCorrelator ---> queue of series ---> a writer: create, or patch the count
  *                                |                    |                    |
- *                                |                    |                    '-- no answer, 5xx, 429: again, 12 times; refused: dropped
+ *                                |                    |                    '-- no answer, 5xx, 429: again, 12 times in all; refused: dropped
  *                                |                    '-- full: dropped
  *                                '-- the object has had its share: dropped, or counted and reported later
  *
