@@ -239,8 +239,8 @@ the server ends, unless --data, --sqlite or --etcd keeps them.
 
 Options
   --port P           port, default 8080, which is also kubectl's default; 0 picks a free one
-  --host H           address to listen on, default 127.0.0.1 (this machine only); any other needs --token or
-                     --token-file
+  --host H           address to listen on, default 127.0.0.1 (this machine only); any other needs a token:
+                     --token or --token-file
   --resource R       serve a kind: PLURAL[.GROUP]/VERSION=Kind[:cluster][:status][:scale], such as
                      orders.example.com/v1=Order:status, or pods/v1=Pod of the core group; its objects are in namespaces
                      unless you append :cluster; :status and :scale make these subresources. Of Kubernetes' own kinds, all
