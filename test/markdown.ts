@@ -1,20 +1,21 @@
 // What tests read of a document's Markdown.
 
+/** The rows of all tables, each with its cells. */
+export function tablesOf(page: string): string[][][] {
+  const tables: string[][][] = [];
+  let isInside = false;
+  for (const line of page.split('\n')) {
+    const [, row] = /^\s*\|(.*)\|$/.exec(line) ?? [];
+    if (row !== undefined && !isInside) tables.push([]);
+    isInside = row !== undefined;
+    if (row !== undefined) tables.at(-1)?.push(row.split(/(?<!\\)\|/).map((cell) => cell.trim()));
+  }
+  return tables;
+}
+
 /** The cells of all tables, without their heads and the lines below them. */
 export function cellsOf(page: string): string[] {
-  const cells: string[] = [];
-  let place = 0;
-  for (const line of page.split('\n')) {
-    place = /^\s*\|.*\|$/.test(line) ? place + 1 : 0;
-    if (place > 2)
-      cells.push(
-        ...line
-          .trim()
-          .slice(1, -1)
-          .split(/(?<!\\)\|/),
-      );
-  }
-  return cells.map((cell) => cell.trim());
+  return tablesOf(page).flatMap((rows) => rows.slice(2).flat());
 }
 
 /** The text without its blocks of code. */

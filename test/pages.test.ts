@@ -1,6 +1,6 @@
 // Documents can be read: no table has a paragraph in a cell, and a long page begins with a list of its sections.
 import { describe, expect, test } from 'vitest';
-import { anchorOf, cellsOf, headingsOf } from './markdown.ts';
+import { anchorOf, cellsOf, headingsOf, tablesOf, withoutCode } from './markdown.ts';
 import { DOCUMENTS, readText } from './tracked.ts';
 
 /** Characters from which a cell is a paragraph. */
@@ -10,6 +10,12 @@ const SHORT_PAGE = 230;
 const TOP = 40;
 
 const longCells = (page: string): string[] => cellsOf(page).filter((cell) => cell.length >= TOO_LONG);
+
+/** The rows that have more or fewer cells than the head of their table. */
+const crookedRows = (page: string): string[] =>
+  tablesOf(withoutCode(page)).flatMap(([head, ...rows]) =>
+    rows.filter((row) => row.length !== head?.length).map((row) => row.join(' | ').slice(0, 80)),
+  );
 
 /** The sections that are not in the list at the top, in their order; none if the page is short. */
 function unlisted(page: string): string[] {
@@ -35,6 +41,11 @@ describe('documents', () => {
     expect([longCells(row(199)).length, longCells(row(200)).length]).toEqual([0, 1]);
   });
 
+  test('a row that is not like the others is found', () => {
+    expect(crookedRows('| a | b |\n|---|---|\n| c | `\\|` |\n\n| d |\n|---|\n| e |\n')).toEqual([]);
+    expect(crookedRows('| a | b |\n|---|---|\n| c |\n| d | e | f |\n')).toEqual(['c', 'd | e | f']);
+  });
+
   test('a section that is not listed is found', () => {
     const page = (list: string, lines: number = 240): string =>
       `# A\n\n${list}\n\n## One\n\n\`\`\`sh\n## no heading\n\`\`\`\n\n## The \`two\`, and more\n${'x\n'.repeat(lines)}`;
@@ -49,6 +60,10 @@ describe('documents', () => {
   test('no cell of a table is a paragraph', () => {
     const found = DOCUMENTS.flatMap((path) => longCells(readText(path)).map((cell) => `${path}: ${cell.slice(0, 60)}`));
     expect(found).toEqual([]);
+  });
+
+  test.each(DOCUMENTS)('%s has whole tables', (path) => {
+    expect(crookedRows(readText(path))).toEqual([]);
   });
 
   test.each(DOCUMENTS)('%s begins with its sections, if it is long', (path) => {

@@ -2,8 +2,8 @@
  * Whether a server can do its work, and whether clients should be sent to it.
  *
  *     /livez     the process answers, and nothing has failed that only a restart can mend
- *     /healthz   the storage answers, and every cache follows it
- *     /readyz    the same, everything that must exist does, and the server is not shutting down
+ *     /healthz   everything that must exist does, the storage answers, and every cache follows it
+ *     /readyz    the same, and the server is not shutting down
  *
  * The storage is asked when a client asks, and at most once per second: for its version, which requires the agreement of all its
  * parts, and then whether it can still be written to. A cache alone would not do: it goes on for a while after its storage has

@@ -220,7 +220,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
 
   /**
    * The server's metrics, in Prometheus' text format, as at `/metrics`, which also has those of the process. Health metrics are
-   * from the last check: they are missing until `health()`, `/healthz`, `/readyz` or `/metrics` has been asked.
+   * from the last check: they are missing until somebody has asked for the health, or for `/metrics`.
    */
   get metrics(): string {
     const { metrics, prefix } = this.#metrics;

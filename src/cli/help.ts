@@ -184,9 +184,9 @@ Usage
   watchmux check FILE
 
 Reads the whole file, verifies its checksums, and checks each object. It changes nothing, and the file may be in use. It
-prints one line, which begins with
+prints a line, which begins with
   whole    and says what is in the file. A copy that was made while the server was writing may end with part of a write that
-           was not yet confirmed: such a copy is whole, too
+           was not yet confirmed: such a copy is whole, too, and a second line says how long that part is
   damaged  and says where, and why
 
 Exit codes: 0 the file is whole; 1 it is damaged, or the output could not be written; 2 invalid usage, or the file cannot be
@@ -239,7 +239,8 @@ the server ends, unless --data, --sqlite or --etcd keeps them.
 
 Options
   --port P           port, default 8080, which is also kubectl's default; 0 picks a free one
-  --host H           address to listen on, default 127.0.0.1 (this machine only); any other needs --token
+  --host H           address to listen on, default 127.0.0.1 (this machine only); any other needs a token:
+                     --token or --token-file
   --resource R       serve a kind: PLURAL[.GROUP]/VERSION=Kind[:cluster][:status][:scale], such as
                      orders.example.com/v1=Order:status, or pods/v1=Pod of the core group; its objects are in namespaces
                      unless you append :cluster; :status and :scale make these subresources. Of Kubernetes' own kinds, all

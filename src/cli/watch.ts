@@ -120,7 +120,7 @@ class ConnectionStory implements Codec<Printed> {
     if (state === 'closed') this.failure ??= error;
     if (state !== 'waiting' || error === undefined) return true;
     if (this.opened) {
-      note(`${excerpt(error.message)}; retrying in ${((delayMs ?? 0) / 1_000).toFixed(1)} s`);
+      note(`${excerpt(wordsOf(error))}; retrying in ${((delayMs ?? 0) / 1_000).toFixed(1)} s`);
       return true;
     }
     // A connection that cannot be made at all is more likely a user's mistake than a temporary failure.
@@ -140,7 +140,7 @@ class ConnectionStory implements Codec<Printed> {
     const { failure, answer, opened } = this;
     if (opened || failure === undefined) return undefined;
     const where = excerpt(withoutSecret(this.target), 200);
-    const why = excerpt(hinted(failure.message), 200);
+    const why = excerpt(hinted(wordsOf(failure)), 200);
     if (answer === undefined) return `cannot connect to ${where}: ${why}`;
     const { status, type, location } = answer;
     if (status === 200) return `${where} is not a watch: it answered with ${excerpt(type ?? 'no content type')}`;
@@ -157,10 +157,13 @@ class ConnectionStory implements Codec<Printed> {
         ? 'the connection broke'
         : `the stream ended with a line that is not an event: ${excerpt(unread)}`;
     }
-    const why = isErrorEvent(last) ? last.object.message : JSON.stringify(last.object);
+    const why = isErrorEvent(last) ? wordsOf(last.object) : JSON.stringify(last.object);
     return `the stream ended with an error: ${excerpt(why)}`;
   }
 }
+
+/** What a Status says. Any server may have sent it, without some of its members. */
+const wordsOf = ({ message, reason, code }: Partial<Status>): string => `${message || reason || `code ${code}`}`;
 
 /** Loads the optional peer package ws. Without it the host's own WebSocket is used, if there is one. */
 async function loadWebSocket(): Promise<WebSocketConstructor | undefined> {

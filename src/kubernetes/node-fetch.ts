@@ -17,7 +17,7 @@ import { request as overHttps, type RequestOptions } from 'node:https';
 import { BlockList, isIP } from 'node:net';
 import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { invalid, WatchError } from '../watch/errors.ts';
+import { callable, invalid, WatchError } from '../watch/errors.ts';
 
 /** What a request consists of, in addition to its URL. */
 export interface NodeRequest {
@@ -39,8 +39,11 @@ const PROBE_AFTER_MS = 30_000;
 /**
  * Creates a `fetch` for Node programs that list and watch a lot, or need a CA or a client certificate: `createListWatcher(url, {
  * fetch: createNodeFetch() })`. Without `prepare`, each request has its own connection.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a function, such as the options themselves.
  */
 export function createNodeFetch(prepare: PrepareRequest = () => ({ agent: false })): NodeFetch {
+  callable('prepare', prepare);
   return async (url, init = {}) => send(url, init, await prepare(url));
 }
 

@@ -1,6 +1,6 @@
 /** The conditions of an object: what a controller reports about it, and since when. Upstream: `api/meta`. */
 import type { KubernetesObject } from '../cache/object.ts';
-import { checkText, invalid, oneOf } from '../watch/errors.ts';
+import { checkOptions, checkText, invalid, oneOf } from '../watch/errors.ts';
 
 /** Something that is true, false or unknown, and since when. Upstream: `metav1.Condition`. */
 export interface Condition {
@@ -50,14 +50,16 @@ type Writing = { status?: { conditions?: Written[] | null } | null };
  * Sets the condition of this type in `object.status.conditions`, which it creates if need be. Returns whether anything changed.
  *
  * `lastTransitionTime` changes only together with `status`: to that of the condition, otherwise to now, in whole seconds.
- * Everything else becomes what the condition says; what it leaves out becomes empty. Throws INVALID_ARGUMENT for a status other
- * than True, False and Unknown, and for a member that should be a string.
+ * Everything else becomes what the condition says; what it leaves out becomes empty. Throws INVALID_ARGUMENT for an empty type, for
+ * a status other than True, False and Unknown, and for a member that should be a string. A kind's schema may demand more, such as
+ * a reason of one word.
  *
  *     setCondition(order, { type: 'Ready', status: 'True', reason: 'Paid', observedGeneration: order.metadata.generation });
  *
  * Upstream: `meta.SetStatusCondition`.
  */
-export function setCondition(object: WithConditions, condition: Condition, { now = timeOfDay }: ConditionOptions = {}): boolean {
+export function setCondition(object: WithConditions, condition: Condition, options: ConditionOptions = {}): boolean {
+  const { now = timeOfDay } = checkOptions(options, ['now']);
   const { type, status, reason, message = '', observedGeneration = 0 } = condition;
   if (checkText('type', type) === '') throw invalid('type', type, 'a name such as Ready');
   oneOf('status', status, STATES);

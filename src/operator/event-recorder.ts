@@ -3,7 +3,7 @@
  *
  *     event(object, ...) ---> EventCorrelator ---> queue of series ---> a writer: create, or patch the count
  *                                |                    |                    |
- *                                |                    |                    '-- no answer, 5xx, 429: again, 12 times; refused: dropped
+ *                                |                    |                    '-- no answer, 5xx, 429: again, 12 times in all; refused: dropped
  *                                |                    '-- full: dropped
  *                                '-- the object has had its share: dropped, or counted and reported later
  *
@@ -133,7 +133,7 @@ const LIMITS: Wholes<keyof EventSettings> = {
   maxSeries: [4_096, 1],
 };
 const MAX_TRIES = 12;
-const RETRIES = { minMs: 1_000, maxMs: 10_000, factor: 2 } as const;
+const RETRIES = { minMs: 1_000, maxMs: 10_000, factor: 2, apart: true } as const;
 const MAX_BYTES = 128;
 const MAX_ANNOTATION_CHARS = 4_096;
 

@@ -307,7 +307,8 @@ export function cut(text: string): string {
 /** Makes names of events: of the object's name, and 16 hexadecimal digits that no other event has. Upstream: `GenerateEventName`. */
 export function eventNames(random: () => number): (object: string, date: number) => string {
   const many = 2 ** 20;
-  let next = Math.floor(random() * many);
+  // It does not begin shortly before its end: by their names, events of one time can be put in order.
+  let next = Math.floor(random() * many) & ~(many / 4);
   return (object, date) => {
     next = (next + 1) % many;
     const name = `${object}.${date.toString(16)}${next.toString(16).padStart(5, '0')}`;

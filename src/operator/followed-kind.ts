@@ -26,7 +26,7 @@ import { refused } from '../storage/statuses.ts';
 import { SharedWork } from '../watch/abort.ts';
 import { Backoff } from '../watch/backoff.ts';
 import { type Clock, sleep, systemClock } from '../watch/clock.ts';
-import { isWatchError, WatchError } from '../watch/errors.ts';
+import { checkOptions, isWatchError, WatchError } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { type FullType, fullType, type KindName, queryOf, textOf, typeOf } from './kinds.ts';
@@ -78,14 +78,14 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
   #waiting: boolean = false;
   #error: unknown;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for anything that names no kind. */
+  /** @throws {WatchError} INVALID_ARGUMENT for anything that names no kind, and for an unknown option. */
   constructor(source: ResourceSource, kind: KindName<T>, options: FollowedKindOptions = {}) {
     takesPrepare(FollowedKind.prototype.list);
     queryOf(kind);
     this.name = textOf(kind);
     this.#source = source;
     this.#kind = kind;
-    this.#options = options;
+    this.#options = checkOptions(options, ['namespace', 'tell', 'onError', 'clock', 'random']);
   }
 
   /** Whether the server was asked, and does not have it. */

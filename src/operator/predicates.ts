@@ -26,8 +26,8 @@ function changed(partOf: (object: object) => unknown): AnyWhen {
 
 /**
  * The generation changed. The server increments it when the spec changes and when a deletion starts, but not for status and
- * metadata. Kinds without a status, such as ConfigMaps, have no generation, and so never pass as MODIFIED. Upstream:
- * `GenerationChangedPredicate`.
+ * metadata; of a kind without the subresource `status`, for the status, too. Kinds without a generation, such as ConfigMaps, never
+ * pass as MODIFIED. Upstream: `GenerationChangedPredicate`.
  */
 export const generationChanged: AnyWhen = changed((object) => metadataOf(object).generation);
 

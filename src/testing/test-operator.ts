@@ -219,7 +219,8 @@ class TestOperator implements AsyncDisposable {
     const { uid, name, namespace } = metadataOf(object);
     const concerns = ({ involvedObject: about }: CoreEvent): boolean =>
       about.name === name && about.namespace === namespace && (!uid || !about.uid || about.uid === uid);
-    const order = ({ metadata }: CoreEvent): string => `${metadata?.creationTimestamp} ${metadata?.name}`;
+    // Within a second, the end of its name counts up.
+    const order = ({ metadata }: CoreEvent): string => `${metadata?.creationTimestamp} ${metadata?.name?.replace(/.*\./, '')}`;
     const chosen = object ? items.filter(concerns) : items;
     return chosen.toSorted((one, other) => (order(one) < order(other) ? -1 : 1));
   }

@@ -188,6 +188,26 @@ describe('watchmux watch', () => {
     expect(watching.err()).toBe('watchmux watch: the stream ended with an error: {"why":"\\u001b[2J"}\n');
   });
 
+  test.each([
+    ['{"kind":"Status","code":410,"reason":"Expired"}', 'Expired'],
+    ['{"kind":"Status","code":410}', 'code 410'],
+    ['{"kind":"Status","code":410,"message":7}', '7'],
+  ])('a Status may lack its message, in an ERROR and in a refusal: %s', async (status, words) => {
+    const line = `{"type":"ERROR","object":${status}}`;
+    const url = await serve((request, response) => {
+      response.setHeader('content-type', 'application/json');
+      if (request.url === '/no') response.writeHead(403).end(status);
+      else response.end(`${line}\n`);
+    });
+    const watching = run('watch', url);
+    expect(await watching.exit).toBe(1);
+    expect(watching.out()).toBe(`${line}\n`);
+    expect(watching.err()).toBe(`watchmux watch: the stream ended with an error: ${words}\n`);
+    const refused = run('watch', `${url}/no`);
+    expect(await refused.exit).toBe(1);
+    expect(refused.err()).toBe(`watchmux watch: ${url}/no answered 403: ${words}\n`);
+  });
+
   test('an unreachable server is one line and exit code 1', async () => {
     const free = createRawServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => free.once('listening', resolve));

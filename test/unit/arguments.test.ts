@@ -9,6 +9,8 @@ import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { createConnectionHandler, createHttpHandler, Hub, toBookmark } from '../../src/bridge/http.ts';
 import { attachWebSocketServer, createUpgradeHandler } from '../../src/bridge/websocket.ts';
 import * as root from '../../src/index.ts';
+import { createNodeFetch } from '../../src/kubernetes/index.ts';
+import { FollowedKind, setCondition } from '../../src/operator/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeWatcher, HistoryRecorder } from '../../src/testing/index.ts';
 import { invalid, shownOf } from '../../src/watch/errors.ts';
@@ -16,6 +18,7 @@ import { WorkQueue } from '../../src/workqueue/index.ts';
 
 const watch = (): root.Watch<root.WatchEvent> => root.emptyWatch<root.WatchEvent>();
 const hub = new Hub();
+const api = new ApiServer({ storage: new MemoryStorage(), resources: [] });
 /** An option that nothing has, and a nearest one for most. */
 const odd = { capacitty: 1 } as never;
 
@@ -58,6 +61,7 @@ const TAKES_OPTIONS: readonly (readonly [string, () => unknown])[] = [
   ['toReadable', () => nodeStream.toReadable(watch(), odd)],
   ['fromObservable', () => rx.fromObservable(EMPTY as Observable<root.WatchEvent>, odd)],
   ['Hub', () => new Hub(odd)],
+  ['metrics of a Hub', () => hub.metrics(odd)],
   ['createHttpHandler', () => createHttpHandler(hub, odd)],
   ['createFetchHandler', () => createFetchHandler(hub, odd)],
   ['createUpgradeHandler', () => createUpgradeHandler(hub, odd)],
@@ -67,6 +71,8 @@ const TAKES_OPTIONS: readonly (readonly [string, () => unknown])[] = [
   ['backoff', () => connect('http://localhost', { backoff: odd })],
   ['FakeWatcher', () => new FakeWatcher(odd)],
   ['HistoryRecorder', () => new HistoryRecorder(new root.Broadcaster(), odd)],
+  ['setCondition', () => setCondition({}, { type: 'Ready', status: 'True', reason: 'Ready' }, odd)],
+  ['FollowedKind', () => new FollowedKind(api, 'pods/v1', odd)],
   ['a recorded watch', () => new HistoryRecorder(new root.Broadcaster()).watch(odd)],
 ];
 
@@ -157,6 +163,10 @@ describe('an argument of the wrong kind', () => {
       expect(() => call(value)).toThrow(
         expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(`^${argument}: expected an? `) }),
       );
+  });
+
+  test('createNodeFetch takes a function, and not what it returns', () => {
+    expect(() => createNodeFetch({ ca: 'pem' } as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
   });
 
   test('a hub follows only a watch', async () => {

@@ -194,6 +194,28 @@ test('requests that are not answered are tried again, 12 times, with growing del
   expect(shown(await rig.events())).toEqual(['text x1']);
 });
 
+test.each<Fate>(['cut', 503])(
+  'after a failure (%s) it waits for a second at least, whatever the jitter, and for twenty at most',
+  async (fate) => {
+    for (const [random, at] of [
+      [0, [0, 1, 3, 7, 15, 25, 35]],
+      [0.9999, [0, 2, 6, 14, 30]],
+    ] as const) {
+      const rig = eventRig({ random: () => random });
+      const { recorder, clock, sent } = rig;
+      rig.fate = () => fate;
+      recorder.normal(website(), 'Synced', 'text');
+      const times: number[] = [];
+      for (let second = 0; second <= 40; second++) {
+        await clock.advanceAsync(0);
+        while (times.length < sent.length) times.push(second);
+        await clock.advanceAsync(1_000);
+      }
+      expect(times).toEqual(at);
+    }
+  },
+);
+
 test('a server that asks for patience gets it', async () => {
   const rig = eventRig();
   rig.fate = () =>

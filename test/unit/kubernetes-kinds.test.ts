@@ -318,6 +318,10 @@ describe('serve --resource', () => {
     [{ plural: 'pod' }, '--resource: expected pods/v1=Pod, which Kubernetes has, got "pod/v1=Pod"'],
     [{ kind: 'Pea' }, '--resource: expected pods/v1=Pod, which Kubernetes has, got "pods/v1=Pea"'],
     [
+      { plural: 'deployments', kind: 'Deployment' },
+      '--resource: expected deployments.apps/v1=Deployment, which Kubernetes has, got "deployments/v1=Deployment"',
+    ],
+    [
       { group: 'apps', plural: 'deployments', kind: 'Deploymint' },
       '--resource: expected deployments.apps/v1=Deployment, which Kubernetes has, got "deployments.apps/v1=Deploymint"',
     ],

@@ -516,6 +516,18 @@ test('all counts of events are there, also those that a recorder holds back', as
   expect(await operator.events({ ...web, metadata: { name: 'other', namespace: 'default' } })).toEqual([]);
 });
 
+test('events of one second are in the order in which they were emitted, whatever their objects are called', async () => {
+  const random = vi.spyOn(Math, 'random').mockReturnValue(1 - Number.EPSILON);
+  onTestFinished(() => random.mockRestore());
+  const telling = doing(({ object, events }) => object && events.normal('Seen', object.metadata?.name ?? ''));
+  await using operator = await testOperator({ controllers: [telling] });
+  for (const name of ['z', 'm.1', 'a']) {
+    await operator.resource(WEBSITES).create({ ...web, metadata: { name, namespace: 'default' } });
+    await operator.settled();
+  }
+  expect((await operator.events()).map(({ message }) => message)).toEqual(['z', 'm.1', 'a']);
+});
+
 test('what cannot be tested is refused', async () => {
   await expect(testOperator({ controllers: [controller({ for: 'sites.example.com/v1', reconcile: () => {} })] })).rejects.toThrow(
     /^controller sites, for: expected a kind of Kubernetes, or one that `resources` define .*, got "sites.example.com\/v1"/,

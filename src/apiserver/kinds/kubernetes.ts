@@ -59,15 +59,16 @@ export async function kubernetesKinds<const Names extends readonly string[]>(
 /**
  * The definition of a kind with these names, if it is one of them.
  *
- * @throws {WatchError} INVALID_ARGUMENT for a kind of which only the plural or only the kind is wrong.
+ * @throws {WatchError} INVALID_ARGUMENT for a kind of which only the plural or only the kind is wrong, or only the group is missing.
  */
 export async function kubernetesKind(named: ResourceDefinition): Promise<ResourceDefinition | undefined> {
   if (!isKubernetesGroup(named.group)) return undefined;
   const { group, version, plural, kind } = named;
-  const like = (await load()).find(
-    (each) => each.group === group && each.version === version && (each.plural === plural || each.kind === kind),
-  );
-  if (like === undefined || (like.plural === plural && like.kind === kind)) return like;
+  const kinds = await load();
+  const like =
+    kinds.find((each) => each.group === group && each.version === version && (each.plural === plural || each.kind === kind)) ??
+    kinds.find((each) => !group && each.group && each.plural === plural && each.kind === kind);
+  if (like === undefined || (nameOf(like) === nameOf(named) && like.kind === kind)) return like;
   throw invalid('resource', `${nameOf(named)}=${kind}`, `${nameOf(like)}=${like.kind}, which Kubernetes has`);
 }
 

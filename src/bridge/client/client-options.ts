@@ -77,7 +77,7 @@ export interface ConnectOptions<E> {
   readonly onStateChange?: ((state: ClientState, detail: StateDetail) => void) | undefined;
   /**
    * Headers of every request. A function is called before each attempt, together with `url`, so that it can refresh a token; if
-   * it throws or rejects, that is a failed attempt like any other. Only the WebSockets of ws and Bun accept headers. With
+   * it throws or rejects, that is a failed attempt like any other. Over WebSocket, only those of ws and Bun get them. With
    * headers, a redirect is not followed but ends the watch, because they are meant only for the URL's server.
    */
   readonly headers?: PerAttempt<Readonly<Record<string, string>>> | undefined;

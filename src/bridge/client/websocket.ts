@@ -20,7 +20,7 @@ interface RefusedUpgrade {
   on(event: 'data' | 'close', listener: (chunk: Uint8Array) => void): this;
 }
 
-/** Whether an implementation accepts headers. Those of browsers, Node 22 and Deno do not. */
+/** Whether an implementation is given headers. Those of browsers accept none, and those of Node and Deno do not show that they do. */
 function takesHeaders(type: WebSocketConstructor): boolean {
   return 'terminate' in type.prototype;
 }

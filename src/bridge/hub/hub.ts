@@ -149,10 +149,10 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * Returns the hub's counters as a page for Prometheus, in its text format. Serve it as `text/plain; version=0.0.4;
    * charset=utf-8`; you may append the metrics of a library such as prom-client.
    *
-   * @throws {WatchError} INVALID_ARGUMENT for a prefix that cannot begin a name.
+   * @throws {WatchError} INVALID_ARGUMENT for a prefix that cannot begin a name, and for an unknown option.
    */
   metrics(options: MetricsOptions = {}): string {
-    return toText(hubMetrics(this.stats()), options);
+    return toText(hubMetrics(this.stats()), checkOptions(options, ['prefix']));
   }
 
   /** Reports every client that connects, leaves, is cut, is refused or resumes. Returns a function that ends the observation. */

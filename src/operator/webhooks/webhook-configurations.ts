@@ -7,7 +7,7 @@ import { checkOptions, checkText, invalid, isRecord } from '../../watch/errors.t
 /** Options of {@link webhookConfigurations}. */
 export interface WebhookConfigurationsOptions {
   /**
-   * The name of both objects, and the end of the webhooks' names, which clients see: at least three labels, such as
+   * The name of both objects, and the end of the webhooks' names, which clients see: a domain name of at least two labels, such as
    * `hooks.example.com`.
    */
   readonly name: string;

@@ -172,9 +172,9 @@ export interface CacherOptions<T extends KubernetesObject = KubernetesObject> {
   readonly bookmarkMs?: number | undefined;
   /** The most open watches; further ones are refused with 429. Default 100,000. */
   readonly maxWatches?: number | undefined;
-  /** The delay after the first failure of the storage, in milliseconds; each further one doubles it. Default 100. */
+  /** The longest delay after the first failure of the storage, in milliseconds; each further one doubles it. Default 100. */
   readonly minRetryMs?: number | undefined;
-  /** The longest delay, to which jitter is added, in milliseconds; default 30,000. */
+  /** The longest delay, in milliseconds; default 30,000. Each delay is random, up to the longest at that time. */
   readonly maxRetryMs?: number | undefined;
   /** How to compare versions. Default `compareVersions`: Kubernetes' decimal numbers. */
   readonly compareVersions?: VersionComparator | undefined;
