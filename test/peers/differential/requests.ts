@@ -245,6 +245,7 @@ const lists: readonly Asked[] = [
     'metadata.name==a',
   ].map((selector) => get(`${MAPS}?fieldSelector=${encodeURIComponent(selector)}`, undefined, `GET fields ${selector}`)),
   get('/api/v1/namespaces?labelSelector=of%3Ddifferential'),
+  get('/api/v1/namespaces?fieldSelector=metadata.namespace%3Dx'),
   get('/api/v1/configmaps?labelSelector=tier%3Dx'),
   get(`/api/v1/watch/namespaces/${NAMESPACE}/configmaps?timeoutSeconds=1&fieldSelector=metadata.name%3Da`),
   get(`/api/v1/watch/namespaces/${NAMESPACE}/configmaps/a?timeoutSeconds=1`),
