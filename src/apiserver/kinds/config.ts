@@ -4,7 +4,7 @@ import { comparing } from '../../storage/json.ts';
 import { isRecord, tried } from '../../watch/errors.ts';
 import { inPieces, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, ResourceDefinition } from '../definition.ts';
-import { ours } from '../validation/causes.ts';
+import { ours, toWarningCause } from '../validation/causes.ts';
 import { dataKeyFaults } from '../validation/formats.ts';
 import { utf8Bytes } from '../verbs/metadata.ts';
 import { base64Bytes, fromBase64 } from './base64.ts';
@@ -108,13 +108,47 @@ function* contentOf({ type, data = {}, metadata }: Secret): Work<FieldCause[]> {
     case 'kubernetes.io/ssh-auth':
       return data['ssh-privatekey'] ? [] : [required('data[ssh-privatekey]')];
     case 'kubernetes.io/tls':
-      return missing('tls.crt', 'tls.key');
+      return data['tls.crt'] === undefined || data['tls.key'] === undefined
+        ? missing('tls.crt', 'tls.key')
+        : yield* pairWarnings(data['tls.crt'], data['tls.key']);
     default:
       return [];
   }
 }
 
-const utf8 = new TextDecoder();
+/** What is told of a certificate and a key that are not in PEM; what is in them is not read. Upstream: `tls.X509KeyPair`. */
+function* pairWarnings(certificate: string, key: string): Work<FieldCause[]> {
+  const told = (types: readonly string[], { of, other, swapped }: Readonly<Record<'of' | 'other' | 'swapped', string>>) => {
+    if (types.length === 0) return [toWarningCause(`tls: failed to find any PEM data in ${of} input`)];
+    const isOther = types.length === 1 && types[0]?.endsWith(other);
+    return [toWarningCause(isOther ? swapped : `tls: no ${of} among the PEM blocks of the ${of} input`)];
+  };
+  const found = yield* blocksOf(certificate);
+  if (!found.includes('CERTIFICATE')) {
+    const why = 'failed to find certificate PEM data in certificate input, but did find a private key';
+    const swapped = `tls: ${why}; PEM inputs may have been switched`;
+    return told(found, { of: 'certificate', other: 'PRIVATE KEY', swapped });
+  }
+  const keys = yield* blocksOf(key);
+  const swapped = 'tls: found a certificate rather than a key in the PEM for the private key';
+  return keys.some((type) => /^(.* )?PRIVATE KEY$/.test(type)) ? [] : told(keys, { of: 'key', other: 'CERTIFICATE', swapped });
+}
+
+/** The types of the PEM blocks of a value. */
+function* blocksOf(value: string): Work<string[]> {
+  const text = utf8.decode(yield* fromBase64(value));
+  yield;
+  const types: string[] = [];
+  let begun = '';
+  for (const [, edge, type = ''] of text.matchAll(/^-----(BEGIN|END) (.{1,64}?)-----[ \t\r]*$/gm)) {
+    if (edge === 'END' && type === begun) types.push(type);
+    begun = edge === 'BEGIN' ? type : '';
+  }
+  return types;
+}
+
+/** A byte order mark is no JSON. */
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 function* jsonOf(data: Readonly<Record<string, string>>, key: string): Work<FieldCause[]> {
   if (!Object.hasOwn(data, key)) return [required(`data[${key}]`)];

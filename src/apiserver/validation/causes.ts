@@ -11,6 +11,17 @@ export function ours<F extends object>(check: F): F {
 
 export const isOurCheck = (check: object): boolean => OURS.has(check);
 
+/** Causes that do not refuse an object, but are told. */
+const WARNINGS: WeakSet<FieldCause> = new WeakSet();
+
+export function toWarningCause(message: string): FieldCause {
+  const cause = { field: '', message };
+  WARNINGS.add(cause);
+  return cause;
+}
+
+export const isWarning = (cause: FieldCause): boolean => WARNINGS.has(cause);
+
 /** The most characters of a value that a message shows. */
 const MAX_SHOWN_CHARS = 300;
 
