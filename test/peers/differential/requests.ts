@@ -312,6 +312,17 @@ const updates: readonly Asked[] = [
   patch('strategic-merge-patch', 'a', { data: { $retainKeys: ['more'], more: 'x' } }),
   patch('strategic-merge-patch', 'a', { data: { $retainKeys: ['other'], more: 'x' } }),
   patch('strategic-merge-patch', 'a', { data: { $patch: 'nonsense' } }),
+  patch('strategic-merge-patch', 'a', { data: { $patch: 'merge', k: 'x' } }),
+  patch('strategic-merge-patch', 'a', {
+    binaryData: { $patch: 'replace', k: 'AA==' },
+    metadata: { annotations: { $patch: 'x' } },
+  }),
+  patch('strategic-merge-patch', 'a', {
+    metadata: { finalizers: ['x.io/b', 'x.io/a'], '$setElementOrder/finalizers': ['x.io/a', 'x.io/b'] },
+  }),
+  patch('strategic-merge-patch', 'a', { metadata: { finalizers: ['x.io/b', 'x.io/a', 'x.io/c'] } }),
+  patch('strategic-merge-patch', 'a', { metadata: { '$setElementOrder/finalizers': ['x.io/a', 'x.io/c', 'x.io/a', 'x.io/b'] } }),
+  patch('strategic-merge-patch', 'a', { metadata: { finalizers: null } }),
   patch('strategic-merge-patch', 'a', { data: { $patch: 'delete' } }),
   patch('strategic-merge-patch', 'a', []),
   send('PATCH', `${MAPS}/a`, {}, { title: 'PATCH application/json' }),
