@@ -147,7 +147,7 @@ function* blocksOf(value: string): Work<string[]> {
   return types;
 }
 
-/** A byte order mark is no JSON. */
+/** With a byte order mark, a text is not JSON. */
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 function* jsonOf(data: Readonly<Record<string, string>>, key: string): Work<FieldCause[]> {

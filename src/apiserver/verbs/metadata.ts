@@ -335,7 +335,7 @@ export function normalized(info: KindName, sent: unknown): Mutable {
 }
 
 /** Metadata as it is stored. Throws 400 if a member has another type. */
-export function metaOf(metadata: unknown): Meta {
+function metaOf(metadata: unknown): Meta {
   if (metadata !== undefined && metadata !== null && !isRecord(metadata)) throw badRequest('metadata: expected an object');
   const checked = (metadata ?? {}) as Json;
   for (const name of TEXTS) {
