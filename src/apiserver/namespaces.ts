@@ -81,11 +81,11 @@ export class Namespaces {
   }
 
   /** What the verbs do to namespaces themselves. */
-  get hooks(): Pick<ResourceContext, 'prepared' | 'empty' | 'marked'> {
+  get hooks(): Pick<ResourceContext, 'prepared' | 'empty' | 'tried'> {
     return {
       prepared: (object) => this.prepared(object),
       empty: (object, terms) => this.empty(object, terms),
-      marked: (object) => this.marked(object),
+      tried: (object) => this.marked(object),
     };
   }
 

@@ -1,4 +1,5 @@
 /** Causes of refusals, in the words of upstream: `apimachinery/pkg/util/validation/field`. */
+import type { Work } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
 
 /** The package's own checks. They change nothing, so they need no copies of what they look at. */
@@ -11,16 +12,17 @@ export function ours<F extends object>(check: F): F {
 
 export const isOurCheck = (check: object): boolean => OURS.has(check);
 
-/** Causes that do not refuse an object, but are told. */
-const WARNINGS: WeakSet<FieldCause> = new WeakSet();
+type Telling = (object: object) => Work<readonly string[]>;
 
-export function toWarningCause(message: string): FieldCause {
-  const cause = { field: '', message };
-  WARNINGS.add(cause);
-  return cause;
+/** What is told of objects with which the package's own checks find nothing wrong. */
+const TELLING: WeakMap<object, Telling> = new WeakMap();
+
+export function telling<F extends object>(check: F, tell: Telling): F {
+  TELLING.set(check, tell);
+  return ours(check);
 }
 
-export const isWarning = (cause: FieldCause): boolean => WARNINGS.has(cause);
+export const tellingOf = (check: object | undefined): Telling | undefined => check && TELLING.get(check);
 
 /** The most characters of a value that a message shows. */
 const MAX_SHOWN_CHARS = 300;

@@ -88,12 +88,10 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
         const asked = preconditions;
         const check = (current: KubernetesObject): void => checkPreconditions(context, current, asked);
         // Emptying first marks the object, which changes its version.
-        preconditions = { uid: emptied.metadata?.uid };
+        if (!dryRun) preconditions = { uid: emptied.metadata?.uid };
         const isEmpty = await context.empty(emptied, { dryRun, signal, check });
-        if (dryRun) {
-          const finalizers = finalizersOf(context, found, terms);
-          return { object: context.marked?.(withMeta(found, { finalizers })) ?? found, gone: false };
-        }
+        if (dryRun && context.tried)
+          return { object: context.tried(withMeta(found, { finalizers: finalizersOf(context, found, terms) })), gone: false };
         const left = isEmpty ? undefined : await storage.get(key, { signal });
         if (left !== undefined) return { object: left, gone: false };
       }

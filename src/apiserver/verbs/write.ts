@@ -32,7 +32,7 @@ import { toPatch } from '../patch/patch.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
 import { isAction, type Subresource, withMembers } from '../subresources.ts';
-import { isOurCheck, isWarning } from '../validation/causes.ts';
+import { isOurCheck, tellingOf } from '../validation/causes.ts';
 import { type FieldCheck, invalidPatch, unreadable } from '../validation/field-check.ts';
 import { fitting } from '../validation/object-schema.ts';
 import { managedFieldsAfter, sameButTimes, type Writer } from './managed-fields.ts';
@@ -150,6 +150,11 @@ interface Checked {
   readonly warn: Writer['warn'];
 }
 
+interface Told extends Checked {
+  /** What its kind says of an object that it accepts. */
+  readonly told: readonly string[];
+}
+
 /** Throws, or the promise rejects, if something is wrong with an object. Returns a promise only if there is something to wait for. */
 function* check(context: ResourceContext, object: Mutable, checked: Checked): Work<Promise<void> | undefined> {
   const { info, bySchema } = context;
@@ -167,8 +172,10 @@ function* check(context: ResourceContext, object: Mutable, checked: Checked): Wo
     const own = isOurs ? object : ((yield* reparsing(object)) as Mutable);
     more = validate(own, old && (isOurs ? old : yield* copying(old)), part);
   }
-  if (isPromise(more)) return Promise.resolve(more).then((late) => decide(causesOf(late, info), info, object, checked));
-  decide([...found, ...causesOf(more, info)], info, object, checked);
+  const tell = checked.warn && tellingOf(validate);
+  const all = { ...checked, told: tell ? yield* tell(object) : [] };
+  if (isPromise(more)) return Promise.resolve(more).then((late) => decide(causesOf(late, info), info, object, all));
+  decide([...found, ...causesOf(more, info)], info, object, all);
   return undefined;
 }
 
@@ -190,10 +197,9 @@ function causesOf(said: unknown, { resourceName }: ResourceInfo): readonly Field
 }
 
 /** Refuses an object for these causes. One that is accepted may bring warnings. */
-function decide(causes: readonly FieldCause[], info: ResourceInfo, { metadata }: Mutable, { old, warn }: Checked): void {
-  const wrong = causes.filter((cause) => !isWarning(cause));
-  if (wrong.length > 0) throw invalidObject(info, metadata.name ?? '', wrong);
-  for (const cause of causes) warn?.(cause.message);
+function decide(causes: readonly FieldCause[], info: ResourceInfo, { metadata }: Mutable, { old, warn, told }: Told): void {
+  if (causes.length > 0) throw invalidObject(info, metadata.name ?? '', causes);
+  for (const text of told) warn?.(text);
   if (warn === undefined || metadata.finalizers === undefined || messageOf(info) !== undefined) return;
   for (const text of finalizerWarnings(metadata.finalizers, old?.metadata?.finalizers)) warn(text);
 }
