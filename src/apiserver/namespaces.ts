@@ -80,6 +80,15 @@ export class Namespaces {
     });
   }
 
+  /** What the verbs do to namespaces themselves. */
+  get hooks(): Pick<ResourceContext, 'prepared' | 'empty' | 'tried'> {
+    return {
+      prepared: (object) => this.prepared(object),
+      empty: (object, terms) => this.empty(object, terms),
+      tried: (object) => this.marked(object),
+    };
+  }
+
   /** Creates what must always exist, and begins to watch for Terminating namespaces, whichever server has deleted them. */
   async prepare(signal: AbortSignal): Promise<void> {
     if (this.info === undefined) return;
@@ -93,7 +102,7 @@ export class Namespaces {
   }
 
   /** A new namespace, with the label by which selectors know its name, the finalizer that stands for its content, and its phase. */
-  prepared<T extends KubernetesObject>(object: T): T {
+  private prepared<T extends KubernetesObject>(object: T): T {
     const { metadata } = object;
     const labels = { ...metadata?.labels, [NAME_LABEL]: metadata?.name ?? '' };
     const { finalizers = [] } = specOf(object);
@@ -140,7 +149,7 @@ export class Namespaces {
    * Deletes what is in a namespace, whether or not the namespace itself has finalizers. Resolves to false if finalizers keep some
    * objects. Rejects with 404 if the namespace has been deleted or replaced in the meantime.
    */
-  async empty(object: KubernetesObject, { dryRun, signal, check: mayGo }: EmptyTerms): Promise<boolean> {
+  private async empty(object: KubernetesObject, { dryRun, signal, check: mayGo }: EmptyTerms): Promise<boolean> {
     const { metadata } = object;
     const [namespace, uid] = [metadata?.name ?? '', metadata?.uid];
     if (this.info === undefined) return true;
@@ -211,17 +220,23 @@ export class Namespaces {
   }
 
   private async terminate(
-    { storage, now, info }: ResourceContext,
+    { storage, info }: ResourceContext,
     { metadata: { name = '', uid } = {} }: KubernetesObject,
     mayGo: EmptyTerms['check'],
   ): Promise<void> {
     await storage.update(name, (current) => {
       if (current.metadata?.uid !== uid) throw notFound(info, name);
       mayGo(current);
-      if (current.metadata?.deletionTimestamp !== undefined) return current;
-      const marked = withMeta(current, { deletionTimestamp: timestamp(now()), deletionGracePeriodSeconds: 0 });
-      return { ...marked, status: { ...(marked as { status?: object }).status, phase: 'Terminating' } };
+      return this.marked(current);
     });
+  }
+
+  /** A namespace that is Terminating. Upstream: `REST.Delete`. */
+  private marked(object: KubernetesObject): KubernetesObject {
+    if (object.metadata?.deletionTimestamp !== undefined) return object;
+    const { now } = this.deps.contextOf(this.info as ResourceInfo);
+    const marked = withMeta(object, { deletionTimestamp: timestamp(now()) });
+    return { ...marked, status: { ...(marked as { status?: object }).status, phase: 'Terminating' } } as KubernetesObject;
   }
 }
 

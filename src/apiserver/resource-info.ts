@@ -247,6 +247,8 @@ export interface ResourceContext {
   readonly definition?: DefinitionGuard | undefined;
   /** Deletes what an object contains, as for namespaces. Resolves to whether nothing is left; rejects to refuse. */
   readonly empty?: ((object: KubernetesObject, terms: EmptyTerms) => Promise<boolean>) | undefined;
+  /** Such an object as its deletion leaves it at first, for those who only try. */
+  readonly tried?: ((object: KubernetesObject) => KubernetesObject) | undefined;
   /** Adds the server's own members to a new object, as for namespaces. */
   readonly prepared?: (<T extends KubernetesObject>(object: T) => T) | undefined;
   /** The program's hooks. */

@@ -382,9 +382,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
           this.#definitions.removed(info);
         },
         definition: this.#definitions.guardOf(info),
-        prepared: info === this.#catalog.namespaces ? (object) => this.#namespaces.prepared(object) : undefined,
-        empty: info === this.#catalog.namespaces ? (object, terms) => this.#namespaces.empty(object, terms) : undefined,
-        ...this.#definitions.hooksOf(info),
+        ...(info === this.#catalog.namespaces ? this.#namespaces.hooks : this.#definitions.hooksOf(info)),
       };
       this.#contexts.set(info, context);
     }

@@ -35,6 +35,7 @@ describe('what a server says about itself, over HTTP', () => {
     expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag]);
     expect((await ask('/apis', { accept: AGGREGATED, 'if-none-match': '"other"' })).status).toBe(200);
     expect((await ask('/apis', { accept: AGGREGATED, 'if-none-match': `W/${etag}` })).status).toBe(304);
+    expect((await ask('/openapi/v2', { 'if-none-match': '*' })).status).toBe(304);
     expect((await ask('/apis', { 'if-none-match': etag })).status).toBe(200);
   });
 

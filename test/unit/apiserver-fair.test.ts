@@ -203,7 +203,7 @@ describe('work on what is large may be interrupted', () => {
   const patched = (patch: unknown, type: 'merge' | 'json' | 'strategic'): Work<unknown> =>
     (function* () {
       const apply = yield* toPatch(patch, { type, kind: { group: '', version: 'v1', kind: 'ConfigMap' } });
-      return yield* apply({ data: wide });
+      return yield* apply({ metadata: {}, data: wide });
     })();
   const field = (tag: number, content: readonly number[]): number[] => {
     const size: number[] = [];

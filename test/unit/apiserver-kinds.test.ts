@@ -172,7 +172,7 @@ describe('what is refused and what is said', () => {
       ['dockerconfigjson', '.dockerconfigjson'],
     ] as const) {
       expect(await causes({ type: of(type) })).toEqual([`data[${key}]`]);
-      for (const content of ['no', '[]', '1'])
+      for (const content of ['no', '[]', '1', '\ufeff{}'])
         expect(await causes({ type: of(type), stringData: { [key]: content } })).toEqual([`data[${key}]`]);
       expect((await call('POST', SECRETS, { metadata: { name: type }, type: of(type), stringData: { [key]: '{}' } })).code).toBe(
         201,
@@ -183,6 +183,38 @@ describe('what is refused and what is said', () => {
       'data[a b]',
       'metadata.finalizers[0]',
     ]);
+  });
+
+  const block = (type: string): string => `-----BEGIN ${type}-----\r\nMIIB\r\n-----END ${type}----- \r\n`;
+  const [CERTIFICATE, KEY] = [block('CERTIFICATE'), block('EC PRIVATE KEY')];
+  it.each([
+    [CERTIFICATE, KEY, null],
+    [`text\n${block('OTHER')}${CERTIFICATE}`, CERTIFICATE + block('PRIVATE KEY'), null],
+    ['', '', 'tls: failed to find any PEM data in certificate input'],
+    ['-----BEGIN A-----\n-----END B-----\n-----END A-----', KEY, 'tls: failed to find any PEM data in certificate input'],
+    [CERTIFICATE, 'x', 'tls: failed to find any PEM data in key input'],
+    [CERTIFICATE, CERTIFICATE, 'tls: found a certificate rather than a key in the PEM for the private key'],
+    [
+      KEY,
+      KEY,
+      'tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have been switched',
+    ],
+    [block('A') + block('B'), KEY, 'tls: no certificate among the PEM blocks of the certificate input'],
+    [CERTIFICATE, block('PUBLIC KEY'), 'tls: no key among the PEM blocks of the key input'],
+  ])('a pair of certificate and key that are not in PEM is told, and stored: %j, %j', async (certificate, key, said) => {
+    const { call } = rig(all);
+    const sent = {
+      metadata: { name: 'pair' },
+      type: 'kubernetes.io/tls',
+      stringData: { 'tls.crt': certificate, 'tls.key': key },
+    };
+    for (const [method, path, code] of [
+      ['POST', SECRETS, 201],
+      ['PUT', `${SECRETS}/pair`, 200],
+    ] as const) {
+      const answer = await call(method, path, { ...sent, metadata: { ...sent.metadata, labels: { method } } });
+      expect([answer.code, answer.headers.get('warning')]).toEqual([code, said && `299 - "${said}"`]);
+    }
   });
 
   it('the items of lists of built-in kinds do not say what they are; single objects and events do', async () => {

@@ -105,10 +105,19 @@ describe('a list', () => {
     },
   );
 
-  test('of what is in no namespace has no such parts', async () => {
+  test('of what is in no namespace has no such field, as upstream, unless most of Kubernetes own kinds have it', async () => {
     const plain = newContext();
-    const { context, asked } = noting({ info: { ...plain.info, namespaced: false } });
-    await listObjects(context, { namespace: undefined, parameters: parameters('fieldSelector=metadata.namespace%3Dx') });
+    const fieldSelector = 'fieldSelector=metadata.namespace%3Dx';
+    const of = (info: object): ReturnType<typeof noting> => noting({ info: { ...plain.info, namespaced: false, ...info } });
+    const list = (context: ResourceContext): Promise<unknown> =>
+      listObjects(context, { namespace: undefined, parameters: parameters(fieldSelector) });
+    const core = { group: '', version: 'v1', apiVersion: 'v1', shape: {} };
+    for (const info of [{}, { ...core, plural: 'nodes', kind: 'Node' }, { ...core, plural: 'namespaces', kind: 'Namespace' }]) {
+      const refusal = await refusalOf(list(of(info).context));
+      expect(refusal).toEqual([400, 'field label not supported: metadata.namespace']);
+    }
+    const { context, asked } = of({ ...core, plural: 'persistentvolumes', kind: 'PersistentVolume' });
+    await list(context);
     expect(asked.map(({ method }) => method)).toEqual(['list']);
   });
 

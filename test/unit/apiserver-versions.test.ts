@@ -7,6 +7,7 @@ import { InformerFactory } from '../../src/cache/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { remote, rig } from './apiserver-rig.ts';
+import { open } from './apiserver-sockets.ts';
 import { CRDS, crdOf, crdRig } from './crd-rig.ts';
 
 interface Widget extends KubernetesObject {
@@ -315,6 +316,19 @@ describe('what is deprecated', () => {
     expect(await warned(`${V1_PATH}/nobody`)).toBe('299 - "use \\"v2\\""');
     expect(await warned(`${V1_PATH}?watch=1&timeoutSeconds=1&resourceVersion=1`)).toBe('299 - "use \\"v2\\""');
     expect(await warned(V2_PATH)).toBeNull();
+  });
+
+  test('is UTF-8 in the head of a watch as well, over a socket', async () => {
+    const { url, call } = await open({ customResourceDefinitions: true, resources: [] });
+    const more = { deprecated: true, deprecationWarning: 'für „v1“' };
+    await call('POST', CRDS, crdOf({}, more));
+    const path = '/apis/example.com/v1/namespaces/default/widgets?timeoutSeconds=1&resourceVersion=1';
+    const warned = async (query: string): Promise<string> => {
+      const { headers, body } = await fetch(url + path + query);
+      await body?.cancel();
+      return Buffer.from(headers.get('warning') ?? '', 'latin1').toString();
+    };
+    for (const query of ['', '&watch=1']) await expect.poll(() => warned(query)).toBe(`299 - "${more.deprecationWarning}"`);
   });
 });
 

@@ -69,6 +69,60 @@ describe('the schema of a definition', () => {
   });
 });
 
+describe('the metadata of an object within an object', () => {
+  const inner = { type: 'object', 'x-kubernetes-embedded-resource': true, ...OPEN };
+  const widget = (metadata: unknown): object => ({
+    ...{ apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'a' } },
+    spec: [{ apiVersion: 'v1', kind: 'Pod', metadata }],
+  });
+  const defined = async (): Promise<CrdRig> => {
+    const made = begun();
+    const openAPIV3Schema = { type: 'object', properties: { spec: { type: 'array', items: inner } } };
+    await made.define(crdOf({}, { schema: { openAPIV3Schema } }));
+    return made;
+  };
+
+  test.each<[unknown, string]>([
+    [5, '5: json: cannot unmarshal number into Go value of type v1.ObjectMeta'],
+    [{ name: 5 }, '{"name":5}: metadata.name: expected a string'],
+    [{ annotations: [] }, '{"annotations":[]}: metadata.annotations: expected an object'],
+    [{ selfLink: 5 }, '{"selfLink":5}: metadata.selfLink: expected a string'],
+    [{ ownerReferences: ['x'] }, '{"ownerReferences":["x"]}: metadata.ownerReferences[0]: expected an object'],
+  ])('of another type is 400, and 422 of a patch: %j', async (metadata, shown) => {
+    const { call } = await defined();
+    const why = `spec[0].metadata: Invalid value: ${shown}`;
+    const said = async (...asked: Parameters<typeof call>): Promise<unknown[]> => {
+      const { code, body } = await call(...asked);
+      return [code, body.details?.causes?.[0].field, body.message];
+    };
+    const unread = [400, undefined, `Widget in version "v1" cannot be handled as a Widget: ${why}`];
+    expect(await said('POST', WIDGETS, widget(metadata))).toEqual(unread);
+    expect((await call('POST', WIDGETS, widget({}))).code).toBe(201);
+    expect(await said('PUT', `${WIDGETS}/a`, widget(metadata))).toEqual(unread);
+    const patch = { 'content-type': 'application/json-patch+json' };
+    const patched = await said('PATCH', `${WIDGETS}/a`, [{ op: 'replace', path: '/spec/0/metadata', value: metadata }], patch);
+    expect(patched).toEqual([422, 'patch', expect.stringMatching(/^ "" is invalid: patch: Invalid value: /)]);
+    expect(patched[2]).toContain(why);
+    const apply = { 'content-type': 'application/apply-patch+yaml' };
+    const applied = await said('PATCH', `${WIDGETS}/b?fieldManager=me`, widget(metadata), apply);
+    expect(applied[0]).not.toBe(201);
+  });
+
+  test('has owners of which only known members are kept, and null in a map is empty', async () => {
+    const { call } = await defined();
+    const owner = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' };
+    const sent = widget({ ownerReferences: [{ ...owner, toString: 1, colour: 1 }], labels: null, annotations: { a: null } });
+    const strict = await call('POST', `${WIDGETS}?fieldValidation=Strict`, sent);
+    const unknown = ['colour', 'toString'].map((name) => `unknown field "spec[0].metadata.ownerReferences[0].${name}"`);
+    expect([strict.code, strict.body.message]).toEqual([
+      400,
+      `Widget in version "v1" cannot be handled as a Widget: strict decoding error: ${unknown.join(', ')}`,
+    ]);
+    const { body } = await call('POST', WIDGETS, sent);
+    expect(body.spec[0].metadata).toEqual({ ownerReferences: [owner], annotations: { a: '' } });
+  });
+});
+
 test('unknown keywords of a schema are named, wherever it is in another', async () => {
   const { call } = begun();
   const inner = { type: 'string', bar: 'x', properties: { patern: { type: 'string' } } };

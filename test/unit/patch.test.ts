@@ -162,21 +162,37 @@ describe('strategic merge patch', () => {
   it('merges objects, and replaces lists of which nothing else is known', () => {
     expect(merge({ data: { a: '1', b: '2' } }, { data: { b: null, c: '3' } })).toEqual({ data: { a: '1', c: '3' } });
     expect(merge({ spec: { list: [1, 2] } }, { spec: { list: [3] } })).toEqual({ spec: { list: [3] } });
-    expect(merge({}, { data: { $patch: 'merge', a: '1', b: null } })).toEqual({ data: { a: '1' } });
+    expect(words(() => merge({ data: {} }, { data: { $patch: 'merge', a: '1' } }))).toBe('400 unknown patch type: "merge"');
   });
 
   it('$patch: replace and delete', () => {
     expect(merge({ data: { a: '1' } }, { data: { $patch: 'replace', b: '2' } })).toEqual({ data: { b: '2' } });
     expect(merge({ data: { a: '1' } }, { data: { $patch: 'delete' } })).toEqual({ data: {} });
-    expect(refusal(() => merge({}, { data: { $patch: 'foo' } }))).toEqual({ code: 400, reason: 'BadRequest' });
+    expect(refusal(() => merge({ data: {} }, { data: { $patch: 'foo' } }))).toEqual({ code: 400, reason: 'BadRequest' });
+  });
+
+  it('of what was not there, objects with $patch and directives are left out, at any depth, as upstream', () => {
+    for (const $patch of ['replace', 'delete', 'foo', 5]) expect(merge({}, { data: { $patch, a: '1' } })).toStrictEqual({});
+    expect(merge({ data: 'text' }, { data: { $patch: 'replace', a: '1' } })).toStrictEqual({});
+    expect(merge({}, { data: { $patch: null, a: '1' } })).toEqual({ data: { a: '1' } });
+    const inner = { b: { $patch: 'replace', c: 1 }, d: [{ $patch: 'delete' }, { e: null, f: [{ $patch: 'x' }] }, null, 1] };
+    expect(merge({}, { data: inner })).toStrictEqual({ data: { d: [{ f: [] }, null, 1] } });
+    const directed = { $retainKeys: 'b', '$setElementOrder/f': [1], '$deleteFromPrimitiveList/f': [1], f: [2], $other: 1 };
+    expect(merge({}, { data: directed })).toStrictEqual({ data: { f: [2], $other: 1 } });
   });
 
   it('$retainKeys removes what it does not name, and must name what the patch sets', () => {
     expect(merge({ data: { a: '1', b: '2' } }, { data: { $retainKeys: ['b', 'c'], c: '3' } })).toEqual({
       data: { b: '2', c: '3' },
     });
-    expect(refusal(() => merge({}, { data: { $retainKeys: ['b'], c: '3' } }))).toEqual({ code: 400, reason: 'BadRequest' });
-    expect(refusal(() => merge({}, { data: { $retainKeys: 'b', b: '3' } }))).toEqual({ code: 400, reason: 'BadRequest' });
+    expect(refusal(() => merge({ data: {} }, { data: { $retainKeys: ['b'], c: '3' } }))).toEqual({
+      code: 400,
+      reason: 'BadRequest',
+    });
+    expect(refusal(() => merge({ data: {} }, { data: { $retainKeys: 'b', b: '3' } }))).toEqual({
+      code: 400,
+      reason: 'BadRequest',
+    });
   });
 
   it('finalizers are a set: added, taken out, ordered', () => {
@@ -214,7 +230,9 @@ describe('strategic merge patch', () => {
 
   it('a set has each value once, and what a patch names is in the order of the patch', () => {
     const current = meta({ finalizers: ['a', 'b', 'a'] });
-    expect(merge(current, meta({ finalizers: ['b', 'c', 'c'] }))).toEqual(meta({ finalizers: ['b', 'c', 'a'] }));
+    expect(merge(current, meta({ finalizers: ['b', 'c', 'c'] }))).toEqual(meta({ finalizers: ['a', 'b', 'c'] }));
+    const twice = { finalizers: ['b', 'a', 'b'], '$deleteFromPrimitiveList/finalizers': ['a'] };
+    expect(merge(meta({}), meta(twice))).toEqual(meta({ finalizers: ['b', 'b'] })); // one that was not there is what is sent
     const patch = { finalizers: ['d'], '$deleteFromPrimitiveList/finalizers': ['b', 'd'] };
     expect(merge(current, meta(patch))).toEqual(meta({ finalizers: ['a'] }));
     expect(merge(meta({ finalizers: ['a'] }), meta({ '$deleteFromPrimitiveList/finalizers': ['a'] }))).toEqual(
@@ -248,7 +266,10 @@ describe('strategic merge patch', () => {
     expect(ordered(['a', 'b', 'c', 'd'], ['d', 'b'])).toEqual(meta({ finalizers: ['a', 'c', 'd', 'b'] }));
     expect(ordered(['a', 'b', 'c'], ['a', 'b'])).toEqual(meta({ finalizers: ['a', 'b', 'c'] }));
     expect(ordered(['x', 'a'], ['a', 'n'], ['n'])).toEqual(meta({ finalizers: ['x', 'a', 'n'] }));
-    expect(ordered(['a', 'x'], ['n', 'a'], ['n', 'm'])).toEqual(meta({ finalizers: ['n', 'a', 'm', 'x'] }));
+    expect(ordered(['a', 'x'], ['b', 'a', 'x', 'b'])).toEqual(meta({ finalizers: ['a', 'x'] }));
+    expect(ordered(['a', 'x'], ['x', 'a', 'x'])).toEqual(meta({ finalizers: ['x', 'a'] }));
+    expect(ordered(['a'], [], ['n', 'm'])).toEqual(meta({ finalizers: ['n', 'm', 'a'] }));
+    expect(ordered(['a'], ['n', 'b', 'm'], ['n', 'm'])).toEqual(meta({ finalizers: ['n', 'm', 'a'] }));
     expect(ordered([], ['a'])).toEqual(meta({ finalizers: [] }));
   });
 
@@ -256,6 +277,29 @@ describe('strategic merge patch', () => {
     const patch = { data: { '$setElementOrder/list': ['b'], '$deleteFromPrimitiveList/list': ['a'] } };
     expect(merge({ data: { list: ['a', 'b'] } }, patch)).toEqual({ data: { list: ['a', 'b'] } });
     expect(merge(meta({}), meta({ '$setElementOrder/finalizers': ['b'] }))).toEqual(meta({}));
+  });
+
+  it('an order must have what is patched, in that order, and the key of each element', () => {
+    const current = meta({ finalizers: ['a'], ownerReferences: [{ uid: '1' }] });
+    const said = (name: string, given: unknown, order: unknown): unknown =>
+      words(() => merge(current, meta({ [name]: given, [`$setElementOrder/${name}`]: order })));
+    const other = '400 the patch of metadata.finalizers has another order than its setElementOrder list';
+    for (const order of [['n', 'a'], ['m'], ['m', 'n'], [null]]) expect(said('finalizers', ['n', 'm'], order)).toBe(other);
+    const [one, two] = [{ uid: '1' }, { uid: '2' }];
+    expect(said('ownerReferences', [two, one], [one, two])).toBe(other.replace('finalizers', 'ownerReferences'));
+    const keyless = '400 the setElementOrder list of metadata.ownerReferences has elements without the merge key';
+    for (const order of [[{}], ['1'], [one, null]]) expect(said('ownerReferences', [], order)).toBe(keyless);
+    const directed = [{ $patch: 'delete', uid: '1' }, two];
+    // What is removed and added again is where it is added.
+    const again = [{ $patch: 'delete', uid: '3' }, one, { uid: '3' }];
+    expect(merge(current, meta({ ownerReferences: again }))).toEqual(
+      meta({ finalizers: ['a'], ownerReferences: again.slice(1) }),
+    );
+    const three = meta({ ownerReferences: [{ uid: '0' }, one, { uid: '3' }] });
+    const moved = [{ uid: '3' }, one, { $patch: 'delete', uid: '3' }];
+    expect(merge(three, meta({ ownerReferences: moved }))).toEqual(meta({ ownerReferences: [{ uid: '3' }, { uid: '0' }, one] }));
+    const patch = { ownerReferences: directed, '$setElementOrder/ownerReferences': [two] };
+    expect(merge(current, meta(patch))).toEqual(meta({ finalizers: ['a'], ownerReferences: [two] }));
   });
 
   it('says what is wrong', () => {
@@ -283,7 +327,7 @@ describe('strategic merge patch', () => {
   it('$retainKeys keeps what it names, whatever else the patch removes or directs', () => {
     const current = { data: { a: '1', b: '2', c: '3' } };
     expect(merge(current, { data: { $retainKeys: ['a', 'b'], b: null, c: null } })).toEqual({ data: { a: '1' } });
-    expect(merge(current, { data: { $retainKeys: [], $patch: 'merge' } })).toEqual({ data: {} });
+    expect(merge(current, { data: { $retainKeys: [] } })).toEqual({ data: {} });
     expect(merge(current, { data: { $retainKeys: ['a', 'toString'] } })).toEqual({ data: { a: '1' } });
   });
 
@@ -317,16 +361,14 @@ describe('strategic merge patch', () => {
       { uid: '1', $patch: 'delete' },
       { uid: '1', name: 'new' },
     ];
-    expect(merge(refs(list), refs(again))).toEqual(refs(['text', { name: 'no key' }, { uid: '1', name: 'new' }]));
+    expect(merge(refs(list), refs(again))).toEqual(refs([{ uid: '1', name: 'new' }, 'text', { name: 'no key' }]));
     expect(merge(refs(list), refs([{ $patch: 'replace', uid: '3' }, { uid: '4' }]))).toEqual(refs([{ uid: '4' }]));
     expect(words(() => merge(refs(list), refs([{ uid: '4', $patch: 'merge' }])))).toBe('400 unknown patch type: "merge"');
     expect(words(() => merge(refs(list), refs([{ $patch: 'delete' }])))).toBe(
       '400 map: {"$patch":"delete"} does not contain declared merge key: uid',
     );
-    const order = { '$setElementOrder/ownerReferences': ['text', { uid: '1' }] };
-    expect(merge(refs([{ uid: '1' }, 'text']), meta(order))).toEqual(refs(['text', { uid: '1' }]));
-    const texts = { '$setElementOrder/ownerReferences': ['b', 'a'] };
-    expect(merge(refs(['a', 'b', 'c']), meta(texts))).toEqual(refs(['b', 'a', 'c']));
+    const order = { '$setElementOrder/ownerReferences': [{ uid: '1' }, { uid: '0' }] };
+    expect(merge(refs(['text', { uid: '0' }, { uid: '1' }]), meta(order))).toEqual(refs(['text', { uid: '1' }, { uid: '0' }]));
   });
 
   it('a new element is what it is, with its nulls; of a new list, nulls and directives are left out', () => {

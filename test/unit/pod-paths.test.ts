@@ -155,20 +155,31 @@ describe('/ephemeralcontainers', () => {
     const put = await call('PUT', `${WEB}/ephemeralcontainers`, second);
     expect(put.body.spec).toEqual({ ...body.spec, ephemeralContainers: second.spec.ephemeralContainers });
   });
+
+  it.each([
+    ['another image', [{ ...DEBUGGER, image: 'other' }], 'existing ephemeral containers "debugger" may not be changed'],
+    ['another command', [{ ...DEBUGGER, command: ['a'] }], 'existing ephemeral containers "debugger" may not be changed'],
+    ['another name', [{ ...DEBUGGER, name: 'other' }], 'existing ephemeral containers "debugger" may not be removed'],
+    ['none', [], 'existing ephemeral containers "debugger" may not be removed'],
+    ['null', null, 'existing ephemeral containers "debugger" may not be removed'],
+    ['another before it', [{ ...DEBUGGER, name: 'other' }, DEBUGGER], undefined],
+    ['empty members, as clients in Go send them', [{ ...DEBUGGER, command: [], stdin: false, env: null }], undefined],
+    ['without its empty members', [{ name: 'debugger', image: 'busybox' }], undefined],
+  ])('refuses to change one that there is: %s', async (_, ephemeralContainers, message) => {
+    const { call } = await withPod();
+    await call('PATCH', `${WEB}/ephemeralcontainers`, { spec: { ephemeralContainers: [DEBUGGER] } }, strategic);
+    const sent = { ...POD, spec: { ...POD.spec, ephemeralContainers } };
+    const { code, body } = await call('PUT', `${WEB}/ephemeralcontainers`, sent);
+    const wrong = { field: 'spec.ephemeralContainers', reason: 'FieldValueForbidden', message: `Forbidden: ${message}` };
+    expect([code, body.details?.causes]).toEqual(message === undefined ? [200, undefined] : [422, [wrong]]);
+  });
 });
 
 describe('/resize', () => {
-  it('writes only the resources of containers that there are', async () => {
+  it('writes only the resources of containers', async () => {
     const { call } = await withPod();
     const resources = { limits: { cpu: '200m' } };
-    const sent = {
-      spec: {
-        containers: [
-          { name: 'a', image: 'no', resources },
-          { name: 'b', image: 'b' },
-        ],
-      },
-    };
+    const sent = { spec: { containers: [{ name: 'a', image: 'no', resources }] } };
     const { body } = await call('PATCH', `${WEB}/resize`, sent, strategic);
     expect(body.spec).toEqual({ containers: [{ name: 'a', image: 'a:1', resources }], securityContext: {} });
   });
@@ -183,9 +194,41 @@ describe('/resize', () => {
     const { body } = await call('PUT', `${WEB}/resize`, { ...POD, spec });
     const written = { ...spec, securityContext: {}, initContainers: [{ ...init, resources }] };
     expect(body.spec).toEqual(written);
-    const { resources: _, ...others } = written;
-    for (const containers of [undefined, null])
-      expect((await call('PUT', `${WEB}/resize`, { ...POD, spec: { containers } })).body.spec).toEqual(others);
+  });
+
+  const [A, B, I] = [
+    { name: 'a', image: 'a' },
+    { name: 'b', image: 'b' },
+    { name: 'i', image: 'i' },
+  ];
+  const COUNT = 'Forbidden: containers may not be added or removed on resize';
+  const ORDER = 'Forbidden: containers may not be renamed or reordered on resize';
+  it.each([
+    ['no containers', {}, [['spec.containers', COUNT]]],
+    ['null', { containers: null, initContainers: [I] }, [['spec.containers', COUNT]]],
+    ['one more', { containers: [A, B, { name: 'c', image: 'c' }], initContainers: [I] }, [['spec.containers', COUNT]]],
+    [
+      'another order',
+      { containers: [B, A], initContainers: [I] },
+      [
+        ['spec.containers[0].name', ORDER],
+        ['spec.containers[1].name', ORDER],
+      ],
+    ],
+    ['another name', { containers: [A, { ...B, name: 'c' }], initContainers: [I] }, [['spec.containers[1].name', ORDER]]],
+    ['another init container', { containers: [A, B], initContainers: [A] }, [['spec.initContainers[0].name', ORDER]]],
+    ['no init containers', { containers: [A, B] }, [['spec.initContainers', COUNT]]],
+  ])('refuses other containers than there are: %s', async (_, spec, expected) => {
+    const { call } = await withPod({ spec: { containers: [A, B], initContainers: [I] } });
+    const { code, body } = await call('PUT', `${WEB}/resize`, { ...POD, spec });
+    const found = body.details.causes.map(({ field, message }: Record<string, string>) => [field, message]);
+    const wanted = expected.map(([field, text = '']) => [
+      field,
+      text.replace('containers', /\.(\w+)/.exec(field ?? '')?.[1] ?? ''),
+    ]);
+    const all =
+      'containers' in spec ? wanted : [...wanted, ['spec.initContainers', COUNT.replace('containers', 'initContainers')]];
+    expect([code, body.message.startsWith('Pod "web" is invalid: '), found]).toEqual([422, true, all]);
   });
 });
 
@@ -249,7 +292,7 @@ describe('/binding', () => {
 
   it.each([
     ['of another Pod', binding({}, 'other'), {}, 400],
-    ['without a node', { ...binding(), target: {} }, {}, 400],
+    ['without a node', { ...binding(), target: {} }, {}, 500],
     ['of another kind', eviction(), {}, 400],
     ['with another uid', binding({ uid: 'other' }), {}, 409],
     ['with an old version', binding({ resourceVersion: '1' }), {}, 409],
@@ -259,6 +302,21 @@ describe('/binding', () => {
     await call('PATCH', WEB, { metadata: { labels: { b: 'y' } } });
     expect((await call('POST', `${WEB}/binding`, sent)).code).toBe(expected);
     expect((await call('GET', WEB)).body.spec.nodeName).toBeUndefined();
+  });
+
+  const KIND = 'target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>"';
+  it.each([
+    [{ kind: 'Pod', name: 'node-1' }, KIND],
+    [{ kind: 'Pod' }, `[${KIND}, target.name: Required value]`],
+    [{ kind: 'Node', name: '' }, 'target.name: Required value'],
+    [null, 'target.name: Required value'],
+    [{ name: 'a b' }, expect.stringMatching(/^target\.name: Invalid value: "a b": a lowercase RFC 1123 subdomain must/)],
+  ])('to %j is 500, as upstream, whether or not there is the Pod', async (target, message) => {
+    const { call } = await withPod();
+    for (const name of ['web', 'none']) {
+      const { code, body } = await call('POST', `${PODS}/${name}/binding`, { ...binding({}, name), target });
+      expect([code, body]).toEqual([500, { ...SUCCESS, status: 'Failure', code: 500, message }]);
+    }
   });
 
   it('changes nothing in a dry run', async () => {

@@ -501,5 +501,5 @@ function answerOf(found: OpenApiDocument | undefined, request: Pick<WireRequest,
 }
 
 function has(header: string | undefined, etag: string): boolean {
-  return header?.split(',').some((each) => each.trim() === etag || each.trim() === `W/${etag}`) === true;
+  return header?.split(',').some((each) => ['*', etag, `W/${etag}`].includes(each.trim())) === true;
 }

@@ -287,7 +287,9 @@ function sendStream(
     return;
   }
   if (isWatch) {
-    response.flushHeaders();
+    // Alone, the head would be written in UTF-8, in which the bytes of a warning are characters.
+    if (headers.warning === undefined) response.flushHeaders();
+    else response.write('', 'latin1');
     // On a quiet stream, only this detects a peer that has vanished silently.
     request.socket.setKeepAlive?.(true, KEEP_ALIVE_MS);
   }

@@ -372,10 +372,15 @@ async function act(task: Task): Promise<Answer> {
   const { dryRun, writer } = readWriteOptions(task, 'CreateOptions');
   const sent = normalized(kind, await done(typed(kind, await readObject(task, 'CreateOptions')), signal));
   if (sent.metadata.name !== place.name) throw badRequest(`name in URL does not match name in ${kind.kind} object`);
+  const fault = row.fault?.(sent);
+  // Upstream says so with the code of a server's failure, before it looks for the object.
+  if (fault !== undefined) return jsonAnswer(500, { ...RESULT, status: 'Failure', message: fault, code: 500 });
   if (row.deletion) await deleteObject(context, place, { ...toDeleteTerms(task, row.deletion(sent)), signal });
   else await updateObject(context, { dryRun, writer, signal, place, row, make: () => sent });
-  return jsonAnswer(201, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
+  return jsonAnswer(201, { ...RESULT, status: 'Success', code: 201 });
 }
+
+const RESULT = { kind: 'Status', apiVersion: 'v1', metadata: {} } as const;
 
 async function update(task: Task, presentation: Presentation): Promise<Answer> {
   const { context, signal, row, mayCreate } = task;
@@ -419,7 +424,7 @@ async function remove(task: Task, presentation: Presentation): Promise<Answer> {
 /** The answer that says that an object is gone. */
 function success({ group, plural }: ResourceInfo, { metadata }: KubernetesObject): object {
   const details = { name: metadata?.name, ...(group && { group }), kind: plural, uid: metadata?.uid };
-  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details };
+  return { ...RESULT, status: 'Success', details };
 }
 
 async function removeMany(task: Task): Promise<Answer> {

@@ -4,7 +4,7 @@ import { comparing } from '../../storage/json.ts';
 import { isRecord, tried } from '../../watch/errors.ts';
 import { inPieces, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause, ResourceDefinition } from '../definition.ts';
-import { ours } from '../validation/causes.ts';
+import { ours, telling } from '../validation/causes.ts';
 import { dataKeyFaults } from '../validation/formats.ts';
 import { utf8Bytes } from '../verbs/metadata.ts';
 import { base64Bytes, fromBase64 } from './base64.ts';
@@ -73,7 +73,7 @@ export const SECRETS: ResourceDefinition<Secret> = {
     { name: 'Data', type: 'integer', description: 'The number of keys.', value: ({ data }) => countOf(data) },
     AGE,
   ],
-  validate: ours((object, old) => inPieces(causesOfSecret(object, old))),
+  validate: telling((object: Secret, old: Secret | undefined) => inPieces(causesOfSecret(object, old)), pairWarnings),
 };
 
 /** Upstream: `ValidateSecret`, `ValidateSecretUpdate`. */
@@ -114,7 +114,40 @@ function* contentOf({ type, data = {}, metadata }: Secret): Work<FieldCause[]> {
   }
 }
 
-const utf8 = new TextDecoder();
+/** What is told of a certificate and a key that are not in PEM; what is in them is not read. Upstream: `tls.X509KeyPair`. */
+function* pairWarnings({ type, data = {} }: Secret): Work<readonly string[]> {
+  if (type !== 'kubernetes.io/tls') return [];
+  const found = yield* blocksOf(data['tls.crt']);
+  if (!found.includes('CERTIFICATE')) {
+    const why = 'failed to find certificate PEM data in certificate input, but did find a private key';
+    return told(found, { of: 'certificate', other: 'PRIVATE KEY', swapped: `${why}; PEM inputs may have been switched` });
+  }
+  const keys = yield* blocksOf(data['tls.key']);
+  const swapped = 'found a certificate rather than a key in the PEM for the private key';
+  return keys.some((type) => /^(.* )?PRIVATE KEY$/.test(type)) ? [] : told(keys, { of: 'key', other: 'CERTIFICATE', swapped });
+}
+
+function told(types: readonly string[], { of, other, swapped }: Readonly<Record<'of' | 'other' | 'swapped', string>>): string[] {
+  if (types.length === 0) return [`tls: failed to find any PEM data in ${of} input`];
+  const isOther = types.length === 1 && types[0]?.endsWith(other);
+  return [`tls: ${isOther ? swapped : `no ${of} among the PEM blocks of the ${of} input`}`];
+}
+
+/** The types of the PEM blocks of a value. */
+function* blocksOf(value: string = ''): Work<string[]> {
+  const text = utf8.decode(yield* fromBase64(value));
+  yield;
+  const types: string[] = [];
+  let begun = '';
+  for (const [, edge, type = ''] of text.matchAll(/^-----(BEGIN|END) (.{1,64}?)-----[ \t\r]*$/gm)) {
+    if (edge === 'END' && type === begun) types.push(type);
+    begun = edge === 'BEGIN' ? type : '';
+  }
+  return types;
+}
+
+/** With a byte order mark, a text is not JSON. */
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 function* jsonOf(data: Readonly<Record<string, string>>, key: string): Work<FieldCause[]> {
   if (!Object.hasOwn(data, key)) return [required(`data[${key}]`)];

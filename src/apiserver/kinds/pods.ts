@@ -11,12 +11,17 @@
  * Upstream: `registry/core/pod/storage`.
  */
 import { nameOf } from '../../cache/resource-client.ts';
+import { comparing } from '../../storage/json.ts';
 import { isRecord } from '../../watch/errors.ts';
-import { conflict } from '../api-status.ts';
-import type { ResourceDefinition } from '../definition.ts';
+import { atOnce } from '../../watch/fair-queue.ts';
+import { conflict, invalidObject } from '../api-status.ts';
+import type { FieldCause, ResourceDefinition } from '../definition.ts';
 import type { Json } from '../request/json.ts';
 import { timestamp } from '../resource-info.ts';
 import { PART_VERBS, type SeenKind, type Subresource, withMembers } from '../subresources.ts';
+import { forbiddenCause, invalidCause, unsupportedCause } from '../validation/causes.ts';
+import { subdomainFaults } from '../validation/formats.ts';
+import { required } from './common.ts';
 import { type Shape, shape } from './shape.ts';
 import { DELETE_OPTIONS, OBJECT_META, OBJECT_REFERENCE } from './tables.ts';
 
@@ -73,40 +78,101 @@ function scheduled(conditions: readonly Json[], now: () => number): readonly Jso
   return old ? conditions.map((each) => (each === old ? condition : each)) : [...conditions, condition];
 }
 
-const NO_TARGET = 'target.name: Required value';
-
-const isNamed = ({ target }: Json): boolean => isRecord(target) && Boolean(target.name);
-
-/** Containers with the resources that others of the same names have. */
-function resized(containers: unknown, sent: unknown): unknown {
-  const byName = new Map(((sent ?? []) as readonly Json[]).map((each) => [each.name, each]));
-  return (containers as readonly Json[] | undefined)?.map((each) =>
-    withMembers(each, byName.get(each.name) ?? each, ['resources', 'resizePolicy']),
-  );
+/** What is wrong with a Binding. Upstream: `ValidatePodBinding`. */
+function faultOfBinding({ target }: Json): string | undefined {
+  const { kind = '', name = '' } = (target ?? {}) as Readonly<Record<string, string | undefined>>;
+  const isNode = kind === '' || kind === 'Node';
+  const causes = isNode ? [] : [unsupportedCause('target.kind', kind, ['Node', '<empty>'])];
+  if (name === '') causes.push(required('target.name'));
+  else if (isNode) causes.push(...subdomainFaults(name).map((fault) => invalidCause('target.name', name, fault)));
+  const texts = causes.map(({ field, message }) => `${field}: ${message}`);
+  return texts.length > 1 ? `[${texts.join(', ')}]` : texts[0];
 }
 
-const partOf = (name: string, merge: (sent: Json, own: Json) => Json): Subresource => ({
+type Containers = readonly Json[];
+
+const listOf = (containers: unknown): Containers => (containers ?? []) as Containers;
+
+/** A resize changes no container but its resources. Upstream: `validatePodResizeContainerOrdering`. */
+function resizeCauses(sent: Json, own: Json): FieldCause[] {
+  return ['containers', 'initContainers'].flatMap((list) => {
+    const [given, old] = [listOf(sent[list]), listOf(own[list])];
+    if (given.length !== old.length) return [forbiddenCause(`spec.${list}`, `${list} may not be added or removed on resize`)];
+    return given.flatMap(({ name }, at) =>
+      name === old[at]?.name
+        ? []
+        : [forbiddenCause(`spec.${list}[${at}].name`, `${list} may not be renamed or reordered on resize`)],
+    );
+  });
+}
+
+/** Ephemeral containers stay as they are. Upstream: `ValidatePodEphemeralContainersUpdate`. */
+function ephemeralCauses(sent: Json, own: Json): FieldCause[] {
+  const given = new Map(listOf(sent.ephemeralContainers).map((each) => [each.name, each]));
+  return listOf(own.ephemeralContainers).flatMap((old) => {
+    const next = given.get(old.name);
+    if (next !== undefined && atOnce(comparing(filled(next), filled(old)))) return [];
+    const what = next === undefined ? 'removed' : 'changed';
+    return [forbiddenCause('spec.ephemeralContainers', `existing ephemeral containers "${old.name}" may not be ${what}`)];
+  });
+}
+
+/** A value without what is empty, which Go's clients add or leave out. */
+function filled(value: unknown): unknown {
+  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(filled);
+  if (!isRecord(value)) return value || undefined;
+  const members = Object.entries(value).flatMap(([name, each]) => {
+    const kept = filled(each);
+    return kept === undefined ? [] : [[name, kept] as const];
+  });
+  return members.length === 0 ? undefined : Object.fromEntries(members);
+}
+
+/** The containers with the resources that were sent for them. */
+function resized(containers: unknown, sent: unknown): unknown {
+  return (containers as Containers).map((each, at) => withMembers(each, listOf(sent)[at] ?? each, ['resources', 'resizePolicy']));
+}
+
+const PODS = { group: '', plural: 'pods', kind: 'Pod', resourceName: 'pods', kindName: 'Pod' };
+
+interface Part {
+  readonly merge: (sent: Json, own: Json) => Json;
+  readonly causes: (sent: Json, own: Json) => FieldCause[];
+}
+
+const partOf = (name: string, { merge, causes }: Part): Subresource => ({
   ...{ name, verbs: PART_VERBS, isPart: true, view: (object) => object },
-  merge: (sent, old) => ({ ...old, spec: merge((sent.spec ?? {}) as Json, (old.spec ?? {}) as Json) }),
+  merge: (sent, old) => {
+    const [given, own] = [(sent.spec ?? {}) as Json, (old.spec ?? {}) as Json];
+    const found = causes(given, own);
+    if (found.length > 0) throw invalidObject(PODS, (old as unknown as Pod).metadata.name, found);
+    return { ...old, spec: merge(given, own) };
+  },
 });
 
 const SUBRESOURCES: readonly Subresource[] = [
   {
     ...{ name: 'binding', verbs: ['create'], kind: BINDING, view: (object) => object },
-    fault: (sent) => (isNamed(sent) ? undefined : NO_TARGET),
+    fault: faultOfBinding,
     merge: (sent, old, now) => bound(sent, old as unknown as Pod, now) as unknown as typeof sent,
   },
-  partOf('ephemeralcontainers', (sent, own) => withMembers(own, sent, ['ephemeralContainers'])),
+  partOf('ephemeralcontainers', {
+    merge: (sent, own) => withMembers(own, sent, ['ephemeralContainers']),
+    causes: ephemeralCauses,
+  }),
   {
     ...{ name: 'eviction', verbs: ['create'], kind: EVICTION, view: (object) => object },
     merge: (_, old) => old,
     deletion: ({ deleteOptions }) => deleteOptions ?? {},
   },
-  partOf('resize', (sent, own) => ({
-    ...withMembers(own, sent, ['resources']),
-    containers: resized(own.containers, sent.containers),
-    ...(own.initContainers !== undefined && { initContainers: resized(own.initContainers, sent.initContainers) }),
-  })),
+  partOf('resize', {
+    merge: (sent, own) => ({
+      ...withMembers(own, sent, ['resources']),
+      ...(own.containers !== undefined && { containers: resized(own.containers, sent.containers) }),
+      ...(own.initContainers !== undefined && { initContainers: resized(own.initContainers, sent.initContainers) }),
+    }),
+    causes: resizeCauses,
+  }),
 ];
 
 /** Upstream: `SetDefaults_PodSpec`, of whose defaults this is the only one without which `kubectl debug` crashes. */

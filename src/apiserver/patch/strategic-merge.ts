@@ -7,7 +7,7 @@
  *     $setElementOrder/finalizers: ['c', 'b']  the order that they should have
  *     ownerReferences: [{ uid, ... }]          merged with the one of the same uid; { uid, $patch: 'delete' } removes it,
  *                                              and { $patch: 'replace' } all of them
- *     $patch: 'replace' | 'delete' | 'merge'   of an object: replace it, empty it, merge
+ *     $patch: 'replace' | 'delete'   of an object: replace it, empty it. If there is none, nothing happens
  *     $retainKeys: ['type']                    of an object: remove all other members
  */
 
@@ -54,7 +54,7 @@ function* mergeObjects(current: JsonObject, patch: JsonObject, place: Place): Wo
   const directive = ownValue(patch, DIRECTIVE);
   if (directive === 'replace') return yield* without(patch, DIRECTIVE);
   if (directive === 'delete') return {};
-  if (directive !== undefined && directive !== 'merge') throw badRequest(`unknown patch type: ${shown(directive)}`);
+  if (directive !== undefined) throw badRequest(`unknown patch type: ${shown(directive)}`);
   const result = yield* copyingMembers(current);
   const names = Object.keys(patch);
   if (names.length > STRIDE) yield;
@@ -94,21 +94,43 @@ function mergeMember(result: JsonObject, patch: JsonObject, place: Place, name: 
   if (strategy !== undefined) return mergeListMember(result, patch, { ...place, name, strategy });
   // Nothing to do if it is removed, or has only directives for a list that is not merged.
   if (value === undefined || value === null) return undefined;
-  if (isRecord(value)) return mergeObjectMember(result, { name, current, value, place });
-  if (Array.isArray(value) && !Array.isArray(current)) return putNewList(result, name, value);
+  if (isRecord(value) && isRecord(current)) return mergeObjectMember(result, { name, current, value, place });
+  if (isRecord(value) || (Array.isArray(value) && !Array.isArray(current))) return putNew(result, name, value);
   put(result, name, value);
   return undefined;
 }
 
-function* putNewList(result: JsonObject, name: string, list: readonly unknown[]): Work<void> {
-  put(result, name, yield* newList(list));
+function* putNew(result: JsonObject, name: string, given: unknown): Work<void> {
+  const value = yield* newValue(given);
+  if (value === undefined) delete result[name];
+  else put(result, name, value);
 }
 
-/** A list that was not there: without directives, and without what is null in its objects. */
-function* newList(given: readonly unknown[]): Work<unknown[]> {
-  const plain: unknown[] = [];
-  yield* each(given, (item) => void ((isRecord(item) && ownValue(item, DIRECTIVE) !== undefined) || plain.push(item)));
-  return (yield* mergePatch(undefined, plain)) as unknown[];
+/**
+ * A value that was not there: without what is null in its objects, and without directives. Undefined if it is an object with
+ * `$patch`. Upstream: `removeDirectives`.
+ */
+function* newValue(given: unknown): Work<unknown> {
+  return yield* undirected(yield* mergePatch(undefined, given));
+}
+
+const DIRECTIVES = /^\$(retainKeys$|setElementOrder\/|deleteFromPrimitiveList\/)/;
+
+function* undirected(value: unknown): Work<unknown> {
+  const isList = Array.isArray(value);
+  if (!isList && !isRecord(value)) return value;
+  if (!isList && ownValue(value, DIRECTIVE) !== undefined) return undefined;
+  const result: unknown[] & Record<string, unknown> = (isList ? [] : {}) as never;
+  for (const [at, name] of Object.keys(value).entries()) {
+    if (at % STRIDE === STRIDE - 1) yield;
+    if (!isList && DIRECTIVES.test(name)) continue;
+    const given = (value as JsonObject)[name];
+    const member = typeof given === 'object' ? yield* undirected(given) : given;
+    if (member === undefined) continue;
+    if (isList) result.push(member);
+    else put(result, name, member);
+  }
+  return result;
 }
 
 function* mergeListMember(result: JsonObject, patch: JsonObject, place: ListPlace): Work<void> {
@@ -118,9 +140,9 @@ function* mergeListMember(result: JsonObject, patch: JsonObject, place: ListPlac
 
 function* mergeObjectMember(
   result: JsonObject,
-  { name, current, value, place }: { name: string; current: unknown; value: JsonObject; place: Place },
+  { name, current, value, place }: { name: string; current: JsonObject; value: JsonObject; place: Place },
 ): Work<void> {
-  put(result, name, yield* mergeObjects(isRecord(current) ? current : {}, value, place));
+  put(result, name, yield* mergeObjects(current, value, place));
 }
 
 /** Removes what `$retainKeys` does not name. */
@@ -154,28 +176,56 @@ function* mergeList(current: unknown, patch: JsonObject, place: ListPlace): Work
   if (order !== undefined && !Array.isArray(order)) throw badRequest('invalid patch format of setElementOrder list');
   const merged =
     strategy === 'set'
-      ? yield* mergeSet(there, given, removed)
+      ? yield* mergeSet(Array.isArray(current) ? there : undefined, given, removed)
       : !Array.isArray(current)
-        ? yield* newList(given)
+        ? ((yield* newValue(given)) as unknown[])
         : yield* mergeByKey(there, given, { ...place, key: strategy.key });
-  if (current === undefined && merged.length === 0) return undefined;
   const idOf = (item: unknown): unknown => (strategy === 'set' || !isRecord(item) ? item : ownValue(item, strategy.key));
+  const patched: unknown[] = [];
+  const gone: unknown[] = [];
+  yield* each(given, (item) => (isRecord(item) && ownValue(item, DIRECTIVE) !== undefined ? gone : patched).push(item));
+  if (order !== undefined) yield* checkOrder(patched, order, { ...place, idOf, isThere: merged.length > 0 });
+  if (current === undefined && merged.length === 0) return undefined;
   const was = yield* positions(there, idOf);
-  // Elements that the patch names keep its order, even without a directive.
-  const sorted = yield* inOrder(merged, given, { was, idOf });
+  // Elements that the patch names keep its order, even without a directive. One that it removes and adds again is new.
+  const left = gone.length === 0 ? was : new Map(was);
+  yield* each(gone, (item) => left.delete(idOf(item)));
+  const sorted = yield* inOrder(merged, patched, { was: left, idOf });
   return order === undefined ? sorted : yield* inOrder(sorted, order, { was, idOf });
 }
 
-function* mergeSet(there: readonly unknown[], given: readonly unknown[], removed: readonly unknown[]): Work<unknown[]> {
+/** Refuses an order that lacks the key of an element, or has not that of what is patched. Upstream: `validatePatchWithSetOrderList`. */
+function* checkOrder(
+  patched: readonly unknown[],
+  order: readonly unknown[],
+  { path, strategy, idOf, isThere }: ListPlace & { readonly idOf: (item: unknown) => unknown; readonly isThere: boolean },
+): Work<void> {
+  let next = 0;
+  yield* each(order, (item) => {
+    const id = idOf(item);
+    if (isThere && strategy !== 'set' && (!isRecord(item) || id === undefined))
+      throw badRequest(`the setElementOrder list of ${path} has elements without the merge key`);
+    if (next < patched.length && id === idOf(patched[next])) next++;
+  });
+  if (order.length > 0 && next < patched.length)
+    throw badRequest(`the patch of ${path} has another order than its setElementOrder list`);
+}
+
+/** A set that was not there has what is given, as often as it is. */
+function* mergeSet(
+  there: readonly unknown[] | undefined,
+  given: readonly unknown[],
+  removed: readonly unknown[],
+): Work<unknown[]> {
   const [out, all, result] = [new Set<unknown>(), new Set<unknown>(), [] as unknown[]];
   const plain = (item: unknown): unknown => {
     if (typeof item === 'object') throw invalidList('a set has plain values only');
     return item;
   };
   yield* each(removed, (item) => void out.add(plain(item)));
-  yield* each(there, (item) => void all.add(item));
+  yield* each(there ?? [], (item) => void all.add(item));
   yield* each(given, (item) => void all.add(plain(item)));
-  yield* each(all, (item) => void (out.has(item) || result.push(item)));
+  yield* each(there ? all : given, (item) => void (out.has(item) || result.push(item)));
   return result;
 }
 
@@ -227,10 +277,10 @@ function* placesOf(list: readonly unknown[], key: string): Work<Map<string, numb
   return places;
 }
 
-/** The last position of each id in a list. */
+/** The first position of each id in a list. */
 function* positions(list: readonly unknown[], idOf: (item: unknown) => unknown): Work<Map<unknown, number>> {
   const positions = new Map<unknown, number>();
-  yield* each(list, (item, at) => void positions.set(idOf(item), at));
+  yield* each(list, (item, at) => void getOrMake(positions, idOf(item), () => at));
   return positions;
 }
 

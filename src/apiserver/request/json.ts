@@ -58,7 +58,7 @@ export class FieldPaths {
 }
 
 /** Such as `spec.items[0].count`. */
-function toPath(steps: readonly Step[]): string {
+export function toPath(steps: readonly Step[]): string {
   let path = '';
   for (const step of steps) {
     path += typeof step === 'number' ? `[${step}]` : `${path === '' ? '' : '.'}${step.slice(0, MAX_PATH_CHARS)}`;

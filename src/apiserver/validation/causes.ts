@@ -1,4 +1,5 @@
 /** Causes of refusals, in the words of upstream: `apimachinery/pkg/util/validation/field`. */
+import type { Work } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
 
 /** The package's own checks. They change nothing, so they need no copies of what they look at. */
@@ -10,6 +11,18 @@ export function ours<F extends object>(check: F): F {
 }
 
 export const isOurCheck = (check: object): boolean => OURS.has(check);
+
+type Telling = (object: object) => Work<readonly string[]>;
+
+/** What is told of objects with which the package's own checks find nothing wrong. */
+const TELLING: WeakMap<object, Telling> = new WeakMap();
+
+export function telling<F extends object>(check: F, tell: Telling): F {
+  TELLING.set(check, tell);
+  return ours(check);
+}
+
+export const tellingOf = (check: object | undefined): Telling | undefined => check && TELLING.get(check);
 
 /** The most characters of a value that a message shows. */
 const MAX_SHOWN_CHARS = 300;

@@ -2,11 +2,11 @@
  * What is wrong with objects within objects: what has `x-kubernetes-embedded-resource` has a kind and metadata like any other. Upstream:
  * `objectmeta` of apiextensions-apiserver.
  */
-import { isContainer, isRecord, type WatchError } from '../../watch/errors.ts';
+import { isContainer, isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
 import type { Json } from '../request/json.ts';
-import { ANY_NAME, metadataCauses, metaOf, nameCauses } from '../verbs/metadata.ts';
+import { ANY_NAME, embeddedMeta, metadataCauses, nameCauses } from '../verbs/metadata.ts';
 import { childOf, invalidCause, requiredCause } from './causes.ts';
 import { LABEL_1035 } from './formats.ts';
 import type { Structural } from './structural.ts';
@@ -49,17 +49,9 @@ export function* headCauses(value: Json, path: string): Work<FieldCause[]> {
 }
 
 function* metaCauses(metadata: unknown, path: string): Work<FieldCause[]> {
-  const invalid = (why: string): FieldCause[] => [invalidCause(childOf(path, 'metadata'), metadata, why)];
-  if (!isRecord(metadata)) {
-    const given = Array.isArray(metadata) ? 'array' : typeof metadata === 'boolean' ? 'bool' : typeof metadata;
-    return invalid(`json: cannot unmarshal ${given} into Go value of type v1.ObjectMeta`);
-  }
-  try {
-    const read = metaOf(metadata);
-    yield; // there may be many labels
-    const found = [...nameCauses(ANY_NAME, read), ...(yield* metadataCauses(read))];
-    return found.map((cause) => ({ ...cause, field: childOf(path, cause.field) }));
-  } catch (error) {
-    return invalid((error as WatchError).status?.message ?? String(error));
-  }
+  const read = embeddedMeta(metadata);
+  if (typeof read === 'string') return [invalidCause(childOf(path, 'metadata'), metadata, read)];
+  yield; // there may be many labels
+  const found = [...nameCauses(ANY_NAME, read), ...(yield* metadataCauses(read))];
+  return found.map((cause) => ({ ...cause, field: childOf(path, cause.field) }));
 }

@@ -240,7 +240,6 @@ export class FieldCheck {
 
   /** Checks an object that was sent. Throws 400. An object of another kind is refused by its reader. */
   *object(sent: unknown): Work<void> {
-    const { kind, version } = this.#kind;
     if (!isOfKind(this.#kind, sent)) return;
     const unknown = yield* unknownOf(this.#kind, this.#known, sent as object);
     if (!this.#twice && unknown.isEmpty) {
@@ -252,7 +251,7 @@ export class FieldCheck {
       // Upstream decodes a built-in kind as it reads it, and looks through the maps that others have become.
       ['unknown', ...(shapeOf(this.#kind) ? ([unknown.told, unknown.more] as const) : sorted(unknown))],
     ];
-    this.#tell(found, (why) => badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`));
+    this.#tell(found, (why) => unreadable(this.#kind, why));
   }
 
   /**
@@ -310,6 +309,10 @@ function sorted({ told, more }: FieldPaths): readonly [readonly string[], number
   const rank = (path: string): number => (path.startsWith('metadata.') ? 0 : 1);
   return [told.sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1)), more];
 }
+
+/** 400: what is wrong with an object that was sent. */
+export const unreadable = ({ kind, version }: SeenKind, why: string): Error =>
+  badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`);
 
 /** 422: what is wrong with the result of a patch, which has no name yet. */
 export function invalidPatch(made: object, why: string): Error {

@@ -14,7 +14,7 @@ import { toPattern, withPatterns } from './patterns.ts';
 import { fitsQuickly } from './quick.ts';
 import { compileRules, type RuleCheck } from './rules.ts';
 import { compileJsonSchema } from './schema.ts';
-import { mayShape, type Structural, shaping, structuralOf } from './structural.ts';
+import { mayShape, type ShapeTerms, type Structural, shaping, structuralOf } from './structural.ts';
 import { listCauses, valueCauses } from './values.ts';
 
 /** A kind, and its schema if it has one. */
@@ -141,7 +141,7 @@ export function isShaping(kind: Shaped): boolean {
 export function* fitting<T extends object>(
   kind: Shaped,
   object: T,
-  terms: { readonly stored?: boolean; readonly applied?: boolean | undefined } = {},
+  terms: Pick<ShapeTerms, 'stored' | 'applied' | 'refusal'> = {},
 ): Work<T> {
   if (kind.schema === undefined) return object;
   return yield* shaping(structuralOf(kind.schema), object, { ...termsOf(kind), ...terms });

@@ -18,8 +18,9 @@ import { getOrMake, isContainer, isRecord } from '../../watch/errors.ts';
 import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { JsonSchema } from '../definition.ts';
 import { OPEN } from '../documents/schemas.ts';
-import type { FieldPaths, Json, Step } from '../request/json.ts';
-import { unknownMeta, withMeta } from '../verbs/metadata.ts';
+import { type FieldPaths, type Json, type Step, toPath } from '../request/json.ts';
+import { embeddedMeta, unknownMeta, withMeta } from '../verbs/metadata.ts';
+import { invalidCause } from './causes.ts';
 
 /** One place of a schema. */
 export interface Structural {
@@ -227,7 +228,7 @@ export function formatOf(types: readonly string[], format: string): string {
 }
 
 /** How an object is changed. */
-interface ShapeTerms {
+export interface ShapeTerms {
   /** Whether unknown members, and nulls where they are not allowed, are removed. Defaults are always added. */
   readonly prunes: boolean;
   /** Gets the paths of what is pruned. */
@@ -238,6 +239,8 @@ interface ShapeTerms {
   readonly stored?: boolean | undefined;
   /** Whether the object is the result of an apply: its nulls are not removed, but refused. */
   readonly applied?: boolean | undefined;
+  /** The refusal of an object in which an embedded one has metadata of another type. Absent: that is left as it is. */
+  readonly refusal?: ((why: string) => Error) | undefined;
 }
 
 /** Whether `shaping` may change an object of this schema. */
@@ -341,14 +344,16 @@ class Shaper {
   readonly #found: FieldPaths | undefined;
   readonly #only: boolean;
   readonly #stored: boolean;
+  readonly #refusal: ShapeTerms['refusal'];
   /** How many more values may be checked in one go. */
   #left = MAX_KEPT_VALUES;
   readonly #ways: Ways;
   readonly #steps: Step[] = [];
   #root: Structural | undefined;
 
-  constructor({ prunes, found, only = false, stored = false, applied = false }: ShapeTerms) {
+  constructor({ prunes, found, only = false, stored = false, applied = false, refusal }: ShapeTerms) {
     this.#stored = stored;
+    this.#refusal = refusal;
     this.#only = only;
     this.#found = found;
     this.#ways = { prunes, drops: prunes && !applied };
@@ -422,7 +427,7 @@ class Shaper {
         continue;
       }
       const below = typeof known === 'object' ? known : undefined;
-      const value = isMeta && name === 'metadata' && !this.#only ? metadataOf(object[name]) : object[name];
+      const value = isMeta && name === 'metadata' && !this.#only ? this.#metadata(object[name]) : object[name];
       if (value !== object[name]) change(name, value);
       if (value === null && !this.#only) yield* this.#null(below, { name, change, ways });
       else if (isContainer(value) && (below !== undefined || (!isMeta && known !== undefined))) {
@@ -443,7 +448,14 @@ class Shaper {
 
   #inMeta(metadata: unknown): void {
     const unknown = isRecord(metadata) ? unknownMeta(metadata) : [];
-    for (const name of unknown) this.#found?.add(() => [...this.#steps, 'metadata', name]);
+    for (const path of unknown) this.#found?.add(() => [...this.#steps, 'metadata', ...path]);
+  }
+
+  #metadata(value: unknown): unknown {
+    if (this.#refusal === undefined || value === null) return metadataOf(value);
+    const read = embeddedMeta(value);
+    if (typeof read !== 'string') return read;
+    throw this.#refusal(`${toPath([...this.#steps, 'metadata'])}: ${invalidCause('', value, read).message}`);
   }
 
   *#null(

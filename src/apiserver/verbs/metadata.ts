@@ -2,12 +2,12 @@
 
 import { MAX_MANAGERS } from '../../apply/managers.ts';
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
-import { isNullish, isRecord } from '../../watch/errors.ts';
+import { isNullish, isRecord, type WatchError } from '../../watch/errors.ts';
 import type { Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { timeOf } from '../kinds/shape.ts';
-import type { Json } from '../request/json.ts';
+import type { Json, Step } from '../request/json.ts';
 import { canBeSegment } from '../request/path.ts';
 import { goEscaped, invalidCause, jsonStart, middleCut } from '../validation/causes.ts';
 import { labelFaults, labelValueFaults, qualifiedFaults, subdomainFaults } from '../validation/formats.ts';
@@ -335,7 +335,7 @@ export function normalized(info: KindName, sent: unknown): Mutable {
 }
 
 /** Metadata as it is stored. Throws 400 if a member has another type. */
-export function metaOf(metadata: unknown): Meta {
+function metaOf(metadata: unknown): Meta {
   if (metadata !== undefined && metadata !== null && !isRecord(metadata)) throw badRequest('metadata: expected an object');
   const checked = (metadata ?? {}) as Json;
   for (const name of TEXTS) {
@@ -388,7 +388,7 @@ const PARTS = [
   ['ownerReferences', checkOwnerShape],
 ] as const;
 const TIMES = ['creationTimestamp', 'deletionTimestamp'] as const;
-const TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', ...TIMES] as const;
+const TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'selfLink', ...TIMES] as const;
 const NUMBERS = ['generation', 'deletionGracePeriodSeconds'] as const;
 const MAPS = ['labels', 'annotations'] as const;
 const LISTS = ['finalizers', 'ownerReferences', 'managedFields'] as const;
@@ -401,8 +401,34 @@ const ORDER = [
 
 const KNOWN: ReadonlySet<string> = new Set([...ORDER, 'selfLink']);
 
-/** The members that no metadata has. */
-export const unknownMeta = (metadata: Json): string[] => Object.keys(metadata).filter((name) => !KNOWN.has(name));
+const OF_OWNERS: ReadonlySet<string> = new Set([...OWNER_MEMBERS, ...OWNER_FLAGS]);
+
+/** The paths of the members that no metadata has. */
+export function unknownMeta(metadata: Json): Step[][] {
+  const { ownerReferences: owners } = metadata;
+  const own = Object.keys(metadata).filter((name) => !KNOWN.has(name));
+  const ofOwners = (Array.isArray(owners) ? owners : NONE).flatMap((owner, at) =>
+    Object.keys(isRecord(owner) ? owner : UNCHANGED).flatMap((name) =>
+      OF_OWNERS.has(name) ? [] : [['ownerReferences', at, name]],
+    ),
+  );
+  return [...own.map((name) => [name]), ...ofOwners];
+}
+
+/** The metadata of an object within an object, in which also owners have only known members; or why it is none. */
+export function embeddedMeta(metadata: unknown): Meta | string {
+  if (!isRecord(metadata)) {
+    const given = Array.isArray(metadata) ? 'array' : typeof metadata === 'boolean' ? 'bool' : typeof metadata;
+    return `json: cannot unmarshal ${given} into Go value of type v1.ObjectMeta`;
+  }
+  try {
+    const read = metaOf(metadata);
+    const { ownerReferences } = read as { ownerReferences?: readonly (Json | null)[] };
+    return ownerReferences === undefined ? read : ordered(read as Json, { ownerReferences: ownerReferences.map(toOwner) });
+  } catch (error) {
+    return (error as WatchError).status?.message ?? String(error);
+  }
+}
 
 const NONE: readonly never[] = [];
 const UNCHANGED: Json = {};

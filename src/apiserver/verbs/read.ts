@@ -11,6 +11,7 @@ import { atOnce, inPieces, type Soon, type Work } from '../../watch/fair-queue.t
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, notFound, translated } from '../api-status.ts';
 import { EVENTS_PREFIX } from '../kinds/events.ts';
+import { messageOf } from '../kinds/tables.ts';
 import { checkedParameters, checkVersion, type ListParameters } from '../request/query.ts';
 import { type ResourceContext, type ResourceInfo, storageKey } from '../resource-info.ts';
 import { fittingStored, isShaping, trimming } from '../validation/object-schema.ts';
@@ -181,10 +182,16 @@ function isSegment(text: string): boolean {
   return /^[^/]+$/.test(text) && text !== '.' && text !== '..';
 }
 
+/** Of what is cluster-scoped, most of Kubernetes' own kinds can be selected by a namespace, which is empty. */
+const hasNamespace = (info: ResourceInfo): boolean =>
+  info.namespaced || (messageOf(info) !== undefined && !(info.group === '' && /^(nodes|namespaces)$/.test(info.plural)));
+
 /** The selected fields, all of which the resource has. */
 function fieldsOf(info: ResourceInfo, fieldSelector: string): ReturnType<typeof parseFieldSelector> {
   const fields = parseFieldSelector(fieldSelector);
-  const unknown = fields.terms.find(({ field }) => !META_FIELDS.has(field) && !Object.hasOwn(info.fields, field));
+  const isKnown = (field: string): boolean =>
+    Object.hasOwn(info.fields, field) || (META_FIELDS.has(field) && (field !== 'metadata.namespace' || hasNamespace(info)));
+  const unknown = fields.terms.find(({ field }) => !isKnown(field));
   if (unknown === undefined) return fields;
   throw badRequest(`field label not supported: ${unknown.field.slice(0, 200)}`); // kubectl puts the selectors before it
 }

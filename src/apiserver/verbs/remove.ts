@@ -89,7 +89,10 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
         const check = (current: KubernetesObject): void => checkPreconditions(context, current, asked);
         // Emptying first marks the object, which changes its version.
         if (!dryRun) preconditions = { uid: emptied.metadata?.uid };
-        const left = (await context.empty(emptied, { dryRun, signal, check })) ? undefined : await storage.get(key, { signal });
+        const isEmpty = await context.empty(emptied, { dryRun, signal, check });
+        if (dryRun && context.tried)
+          return { object: context.tried(withMeta(found, { finalizers: finalizersOf(context, found, terms) })), gone: false };
+        const left = isEmpty ? undefined : await storage.get(key, { signal });
         if (left !== undefined) return { object: left, gone: false };
       }
       const object = await storage.delete(key, { validate, signal });

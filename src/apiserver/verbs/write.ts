@@ -32,8 +32,8 @@ import { toPatch } from '../patch/patch.ts';
 import { checkingParts, type Json } from '../request/json.ts';
 import { type ResourceContext, type ResourceInfo, storageKey, timestamp } from '../resource-info.ts';
 import { isAction, type Subresource, withMembers } from '../subresources.ts';
-import { isOurCheck } from '../validation/causes.ts';
-import { type FieldCheck, invalidPatch } from '../validation/field-check.ts';
+import { isOurCheck, tellingOf } from '../validation/causes.ts';
+import { type FieldCheck, invalidPatch, unreadable } from '../validation/field-check.ts';
 import { fitting } from '../validation/object-schema.ts';
 import { managedFieldsAfter, sameButTimes, type Writer } from './managed-fields.ts';
 import {
@@ -150,6 +150,11 @@ interface Checked {
   readonly warn: Writer['warn'];
 }
 
+interface Told extends Checked {
+  /** What its kind says of an object that it accepts. */
+  readonly told: readonly string[];
+}
+
 /** Throws, or the promise rejects, if something is wrong with an object. Returns a promise only if there is something to wait for. */
 function* check(context: ResourceContext, object: Mutable, checked: Checked): Work<Promise<void> | undefined> {
   const { info, bySchema } = context;
@@ -167,8 +172,10 @@ function* check(context: ResourceContext, object: Mutable, checked: Checked): Wo
     const own = isOurs ? object : ((yield* reparsing(object)) as Mutable);
     more = validate(own, old && (isOurs ? old : yield* copying(old)), part);
   }
-  if (isPromise(more)) return Promise.resolve(more).then((late) => decide(causesOf(late, info), info, object, checked));
-  decide([...found, ...causesOf(more, info)], info, object, checked);
+  const tell = checked.warn && tellingOf(validate);
+  const all = { ...checked, told: tell ? yield* tell(object) : [] };
+  if (isPromise(more)) return Promise.resolve(more).then((late) => decide(causesOf(late, info), info, object, all));
+  decide([...found, ...causesOf(more, info)], info, object, all);
   return undefined;
 }
 
@@ -190,8 +197,9 @@ function causesOf(said: unknown, { resourceName }: ResourceInfo): readonly Field
 }
 
 /** Refuses an object for these causes. One that is accepted may bring warnings. */
-function decide(causes: readonly FieldCause[], info: ResourceInfo, { metadata }: Mutable, { old, warn }: Checked): void {
+function decide(causes: readonly FieldCause[], info: ResourceInfo, { metadata }: Mutable, { old, warn, told }: Told): void {
   if (causes.length > 0) throw invalidObject(info, metadata.name ?? '', causes);
+  for (const text of told) warn?.(text);
   if (warn === undefined || metadata.finalizers === undefined || messageOf(info) !== undefined) return;
   for (const text of finalizerWarnings(metadata.finalizers, old?.metadata?.finalizers)) warn(text);
 }
@@ -211,7 +219,9 @@ function* prepareUpdate(
   const given = normalized(kind, sent);
   // A null of the member that the path owns removes it.
   const applied = terms.applied === true && (row.owns === undefined || (given as Json)[row.owns] !== null);
-  const fit = inNamespace(yield* fitting(kind, given, { stored: isOurs(context), applied }), place.namespace);
+  const refusal = (why: string): Error => (isPatch ? invalidPatch(given, why) : unreadable(kind, why));
+  const shape = { stored: isOurs(context), ...(applied ? { applied } : { refusal }) };
+  const fit = inNamespace(yield* fitting(kind, given, shape), place.namespace);
   const object = yield* withoutTwins(fit, { warn: terms.writer?.warn, isLate: isPatch });
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
@@ -321,7 +331,8 @@ function* received(
 ): Work<Mutable> {
   const { info } = context;
   const object = normalized(info, isTyped ? given : yield* typed(info, given));
-  const fit = inNamespace(info.schema ? yield* fitting(info, object, { stored: isOurs(context), applied }) : object, namespace);
+  const shape = { stored: isOurs(context), ...(applied ? { applied } : { refusal: (why: string) => unreadable(info, why) }) };
+  const fit = inNamespace(info.schema ? yield* fitting(info, object, shape) : object, namespace);
   return yield* withoutTwins(fit, { warn: writer?.warn, isLate: isTyped });
 }
 

@@ -272,6 +272,8 @@ const WITHIN: readonly Step[] = [
     ...[{}, { lables: {} }, { labels: { 'a b': 'x' } }, { labels: { a: 'b c' } }, { annotations: { 'a b': 'x' } }],
     ...[{ name: 'a/b' }, { name: '..' }, { name: 'UP per' }, { namespace: 'UP' }, { namespace: '' }, { generateName: 'a%b' }],
     ...[{ finalizers: ['x', 'a b'] }, { ownerReferences: [{}] }, { generation: -1 }, { creationTimestamp: null }],
+    ...[5, [], { annotations: { a: null } }],
+    { ownerReferences: [{ apiVersion: 'v1', kind: 'A', name: 'a', uid: 'u', colour: 1 }] },
     { ...{ uid: 'x', resourceVersion: '7', generation: 3 }, deletionTimestamp: '2026-01-01T00:00:00Z' },
   ].flatMap((metadata, no): readonly Step[] =>
     ['Warn', 'Strict'].map((validation) => ({

@@ -51,7 +51,11 @@ export const DIFFERENCES: readonly Difference[] = [
   { reason: 'A parameter that cannot be decoded is 400; upstream does not see it', parts: BOTH, of: [/\?(watch=%|limit=%zz)$/] },
   { reason: 'A limit is a number that is not negative; empty is none', parts: BOTH, of: [/\?limit=(-1)?$/] },
   { reason: 'The uid is a precondition, wherever it is sent', parts: BOTH, of: [/^PATCH merge-patch a .*"uid":"x"/] },
-  { reason: 'A patch that makes no sense is 400', parts: BOTH, of: [/"\$patch":"nonsense"/] },
+  {
+    reason: 'A patch that makes no sense is 400',
+    parts: BOTH,
+    of: [/"\$patch":"(nonsense|merge)"/, /"x.io\/b","x.io\/a"\],"\$setElementOrder/],
+  },
   {
     reason: 'Conflicts name the resource, as all other refusals do',
     parts: ['body'],

@@ -51,7 +51,20 @@ const badSecrets: readonly object[] = [
   { type: 'kubernetes.io/ssh-auth', data: { 'ssh-privatekey': '' } },
 ];
 
+const [CERTIFICATE, KEY] = ['CERTIFICATE', 'PRIVATE KEY'].map((type) =>
+  base64(`-----BEGIN ${type}-----\nMIIB\n-----END ${type}-----\n`),
+);
+const pairs = [
+  ['', ''],
+  [CERTIFICATE, ''],
+  [CERTIFICATE, CERTIFICATE],
+  [KEY, KEY],
+].map(([certificate, key], at) =>
+  named(`pair${at}`, { type: 'kubernetes.io/tls', data: { 'tls.crt': certificate, 'tls.key': key } }),
+);
+
 const secrets: readonly Asked[] = [
+  ...pairs.map((each) => post(SECRETS, each)),
   post(SECRETS, named('s', { data: { a: 'AA==', b: 'YQ==' }, stringData: { b: 'x', c: 'é' }, other: 1 })),
   post(SECRETS, named('null', { data: { a: null }, stringData: { b: null }, immutable: null, type: null })),
   post(SECRETS, named('empty', { data: {}, stringData: {}, type: '' })),
