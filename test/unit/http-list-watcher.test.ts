@@ -210,7 +210,7 @@ describe('list', () => {
   it.each<[string, unknown, string]>([
     ['no JSON', '{"items": [', 'the list is not JSON'],
     ['nothing', '', 'the list is not JSON'],
-    ['two lists', '{"kind":"List"}\n {}', 'not a list: another value follows the first, as in a stream of events'],
+    ['two lists', '{"kind":"List"}\n {}', 'the list is not JSON'],
     ['null', 'null', 'not a list: it has no metadata'],
     ['an array', [], 'not a list: it has no metadata'],
     ['an object', { kind: 'Pod', metadata: { name: 'a' } }, 'not a list: expected items, got kind Pod'],
@@ -241,7 +241,7 @@ describe('list', () => {
     };
     await expect(source().list()).rejects.toMatchObject({
       code: 'INVALID_FRAME',
-      message: expect.stringContaining('a stream of events'),
+      message: expect.stringContaining('the list is not JSON'),
     });
     await expect.poll(() => response?.destroyed).toBe(true);
   });

@@ -7,7 +7,7 @@ import { isRecord, refusedBy, tried, WatchError } from '../../watch/errors.ts';
 import { CHANGES, isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
 import type { List, ObjectLookup } from '../list-watcher.ts';
 import { type Prepare, prepareItems } from '../pager.ts';
-import { ListReader, SecondValueError } from './list-reader.ts';
+import { ListReader } from './list-reader.ts';
 import { readStored } from './reparse.ts';
 
 /** The reasons for codes that a server sent without a Status. */
@@ -199,7 +199,7 @@ function orUnreadable<R>(what: string, read: () => R): R {
   } catch (cause) {
     // The caller's `prepare` may throw, too.
     if (!(cause instanceof SyntaxError)) throw cause;
-    throw unreadable(cause instanceof SecondValueError ? cause.message : `the ${what} is not JSON`, cause);
+    throw unreadable(`the ${what} is not JSON`, cause);
   }
 }
 

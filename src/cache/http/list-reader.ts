@@ -43,13 +43,6 @@ const DEEPER: Int8Array = new Int8Array(256);
 DEEPER[OPEN_ARRAY] = DEEPER[OPEN_OBJECT] = 1;
 DEEPER[CLOSE_ARRAY] = DEEPER[CLOSE_OBJECT] = -1;
 
-/** Another value follows the first, which need not be the last either. */
-export class SecondValueError extends SyntaxError {
-  constructor() {
-    super('not a list: another value follows the first, as in a stream of events');
-  }
-}
-
 /** Called with each item as it arrives, and with what precedes the items; the result replaces the item. */
 type EachItem = (item: unknown, head: () => object) => unknown;
 
@@ -62,8 +55,6 @@ export class ListReader {
   #parts: Uint8Array[] = [];
   #place: 'head' | 'items' | 'tail' = 'head';
   #depth: number = 0;
-  /** Whether a value without items has ended: what follows would not be JSON, and might never end. */
-  #isWhole: boolean = false;
   #inText: boolean = false;
   #escaped: boolean = false;
   /** How much of the name the current text matches so far; NaN if it is a different text. */
@@ -109,9 +100,9 @@ export class ListReader {
         }
         this.#due = code === this.#due ? OPEN_ARRAY : undefined;
         const step = DEEPER[code] as number;
-        if (step > 0 && this.#depth === 0 && this.#isWhole) throw new SecondValueError();
+        if (step > 0 && this.#depth < 0) throw new SyntaxError('a second value');
         this.#depth += step;
-        if (step < 0 && this.#depth === 0) this.#isWhole = true;
+        if (step && this.#depth === 0) this.#depth = -1; // a value without items has ended
       }
     }
     hold(this.#frame, bytes);
