@@ -302,9 +302,11 @@ describe('a MemoryStorage in a file', () => {
 
   test('with an object that will expire keeps no process running', async () => {
     const storage = await openMemoryStorage({ file });
-    const before = process.getActiveResourcesInfo().filter((each) => each === 'Timeout').length;
+    const held = (): number => process.getActiveResourcesInfo().filter((each) => each === 'Timeout').length;
+    const before = held();
     await storage.create('a', { metadata: { name: 'a' } }, { ttlSeconds: 86_400 });
-    expect(process.getActiveResourcesInfo().filter((each) => each === 'Timeout')).toHaveLength(before);
+    // One that ran before, of another test, may have ended.
+    expect(held()).toBeLessThanOrEqual(before);
     await storage.close();
   });
 

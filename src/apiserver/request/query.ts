@@ -62,7 +62,9 @@ export function readTimeout(text: string | null): number {
     ms += Number(part[1]) * (UNITS[part[2] as string] as number);
     at = PART.lastIndex;
   }
-  if (digits !== '0' && (at === 0 || at < digits.length)) {
+  // Go has 64 bits for nanoseconds.
+  const isTooLong = ms >= 2 ** 63 / 1_000_000;
+  if ((digits !== '0' && (at === 0 || at < digits.length)) || isTooLong) {
     throw badRequest(`invalid timeout specified in the request URL - time: invalid duration ${shown(String(text))}`);
   }
   return String(text).startsWith('-') ? 0 : ms;

@@ -76,13 +76,29 @@ const MAX_MEANT_CHARS = 1_024;
 
 const MAX_INT64 = 2n ** 63n - 1n;
 
-/** As Go has it, or with words for some of its units. No whole number may be longer than 64 bits. */
+const GO_UNITS: Readonly<Record<string, bigint>> = {
+  ...{ ns: 1n, us: 1_000n, µs: 1_000n, μs: 1_000n, ms: 1_000_000n },
+  ...{ s: 1_000_000_000n, m: 60_000_000_000n, h: 3_600_000_000_000n },
+};
+
+/** Go has 64 bits for the nanoseconds of all parts together. Upstream: `time.ParseDuration`. */
+function isGoDuration(text: string): boolean {
+  if (!GO_DURATION.test(text)) return false;
+  let sum = text.startsWith('-') ? -1n : 0n;
+  for (const [, whole = '', fraction = '', unit = ''] of text.matchAll(/(\d*)\.?(\d{0,18})\d*([a-zµμ]+)/g)) {
+    const ns = GO_UNITS[unit] as bigint;
+    sum += BigInt(whole) * ns + (BigInt(fraction) * ns) / 10n ** BigInt(fraction.length);
+  }
+  return sum <= MAX_INT64;
+}
+
+/** As Go has it, or with words for some of its units, whose numbers may have 64 bits each. */
 const isDuration: Check = (text) => {
   if (text.length > MAX_MEANT_CHARS) return false;
-  const isGo = GO_DURATION.test(text);
-  const parts = Array.from((isGo ? text.replace(/\.\d*/g, '') : text).matchAll(/(\d+)[\t\n\f\r ]*([A-Za-zµ]+)/g));
+  if (isGoDuration(text)) return true;
+  const parts = Array.from(text.matchAll(/(\d+)[\t\n\f\r ]*([A-Za-zµ]+)/g));
   const fit = parts.every(([, digits = '']) => BigInt(digits) <= MAX_INT64);
-  return fit && (isGo || parts.some(([, , unit = '']) => UNIT.test(unit)));
+  return fit && parts.some(([, , unit = '']) => UNIT.test(unit));
 };
 
 const LABEL = /^[a-zA-Z0-9\p{S}\p{L}](?:[-a-zA-Z0-9\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?$/u;

@@ -283,7 +283,7 @@ const maps: readonly Asked[] = [
   write('DELETE', `${MAPS}/doomed`, {}),
   post(MAPS, named('doomed')),
   patch(`${MAPS}/doomed`, { metadata: { finalizers: null } }),
-  ...['invalid', '-1s', '1', '0', '1m30s', '.5s', '1.5h', '', '1x', 's', '+1s'].map((each) =>
+  ...['invalid', '-1s', '1', '0', '2562048h', '-9999999h', '2562047h', '1m30s', '.5s', '1.5h', '', '1x', 's', '+1s'].map((each) =>
     get(`${MAPS}?timeout=${encodeURIComponent(each)}&limit=1&fieldSelector=metadata.name=none`),
   ),
 ];
