@@ -162,11 +162,13 @@ describe('watchmux serve', () => {
     expect(await code('secret-1', old.ca)).toBe(200);
     /** Names whose watch has ended. */
     const ended: string[] = [];
-    for (const [token, name] of [
+    for (const [token, name, as] of [
       ['secret-1', 'ada'],
       ['secret-3', 'bob'],
+      ['secret-1', 'ada as bob', 'bob'],
+      ['secret-3', 'bob as ada', 'ada'],
     ] as const) {
-      const headers = { authorization: `Bearer ${token}` };
+      const headers = { authorization: `Bearer ${token}`, ...(as && { 'impersonate-user': as }) };
       await new Promise<void>((resolve) => {
         secureGet(`${url}${maps}?watch=1`, { ca: old.ca, headers, checkServerIdentity: () => undefined }, (watch) => {
           watch.resume().on('close', () => ended.push(name));
@@ -181,10 +183,10 @@ describe('watchmux serve', () => {
     };
     write('secret-2 ada\nsecret-3 bob\n', next.server);
     await hangUp('reloaded');
-    await until(() => ended.length > 0);
+    await until(() => ended.length > 1);
     expect([await code('secret-1', next.ca), await code('secret-2', next.ca)]).toEqual([401, 200]);
     expect(await code('secret-2', old.ca)).not.toBe(200);
-    expect(ended).toEqual(['ada']);
+    expect(ended.sort()).toEqual(['ada', 'ada as bob']);
     write('broken\n', { cert: 'none', key: 'none' });
     await hangUp('reload-failed');
     expect(await code('secret-2', next.ca)).toBe(200);
