@@ -225,6 +225,19 @@ describe('printers', () => {
     expect(printer.objects([]) + printer.end()).toBe('');
   });
 
+  test('what is in no namespace has no column for it, whatever its URL allows', () => {
+    const printer = createPrinter('table', { ...options, manyNamespaces: true });
+    expect(printer.objects([]) + printer.objects([thing('/a')]) + printer.objects([thing('/b')])).toBe(
+      'NAME   AGE\na      10s\nb      10s\n',
+    );
+    const changes = createPrinter('table', { ...options, manyNamespaces: true });
+    expect(changes.events([{ type: 'ADDED', object: thing('/a') }])).toBe('EVENT      NAME   AGE\nADDED      a      10s\n');
+    const mixed = createPrinter('table', { ...options, manyNamespaces: true });
+    expect(mixed.objects([thing('/a'), thing('x/b')])).toBe(
+      'NAMESPACE   NAME   AGE\n<none>      a      10s\nx           b      10s\n',
+    );
+  });
+
   test('a table of changes has room for every type', () => {
     const printer = createPrinter('table', { ...options, columns: () => ['NAME', 'STATUS'] });
     const row = Object.assign(thing('x/a'), { cells: ['a', 'ok'] });

@@ -22,6 +22,7 @@ export interface Printer {
 
 /** What a printer needs to know. */
 export interface PrinterOptions {
+  /** Whether the objects may be in several namespaces. */
   readonly manyNamespaces: boolean;
   /** One object was asked for, not a list. */
   readonly single: boolean;
@@ -97,7 +98,8 @@ const WIDEST = 'MODIFIED'.length;
 class TableLines extends Names {
   readonly #options: PrinterOptions;
   readonly #aligned: AlignedColumns = new AlignedColumns();
-  #head: boolean = true;
+  /** Whether a column says where objects are. Undefined: nothing has been printed. */
+  #hasPlaces: boolean | undefined = undefined;
 
   constructor(options: PrinterOptions) {
     super();
@@ -105,29 +107,25 @@ class TableLines extends Names {
   }
 
   override objects(some: readonly KubernetesObject[]): string {
-    return this.#lines(
-      some.map((object) => this.#row(object)),
-      [],
-    );
+    return this.#aligned.lines([...this.#headFor(some), ...some.map((object) => this.#row(object))]);
   }
 
   override events(some: readonly PrintedChange[]): string {
+    const head = this.#headFor(some.map(({ object }) => object));
     const rows = some.map(({ type, object }) => [type, ...this.#row(object)]);
-    return this.#lines(rows, ['EVENT'.padEnd(WIDEST)]);
+    return this.#aligned.lines([...head.map((names) => ['EVENT'.padEnd(WIDEST), ...names]), ...rows]);
   }
 
-  /** Adds the head before the first lines. */
-  #lines(rows: string[][], before: readonly string[]): string {
+  /** The head, before the first objects. A URL does not say whether they are in namespaces, but they do. */
+  #headFor(some: readonly KubernetesObject[]): string[][] {
+    if (this.#hasPlaces !== undefined || some.length === 0) return [];
     const { columns, manyNamespaces } = this.#options;
-    if (this.#head && rows.length > 0) {
-      this.#head = false;
-      rows.unshift([...before, ...(manyNamespaces ? ['NAMESPACE'] : []), ...(columns() ?? ['NAME', 'AGE'])]);
-    }
-    return this.#aligned.lines(rows);
+    this.#hasPlaces = manyNamespaces && some.some((object) => namespaceOf(object) !== '');
+    return [[...(this.#hasPlaces ? ['NAMESPACE'] : []), ...(columns() ?? ['NAME', 'AGE'])]];
   }
 
   #row(object: KubernetesObject): string[] {
-    return [...(this.#options.manyNamespaces ? [clean(namespaceOf(object) || undefined)] : []), ...this.#cells(object)];
+    return [...(this.#hasPlaces ? [clean(namespaceOf(object) || undefined)] : []), ...this.#cells(object)];
   }
 
   #cells(object: TableRow | KubernetesObject): readonly string[] {
