@@ -45,6 +45,8 @@ function upstream(asked: object): Promise<Answer> {
   });
 }
 
+const nullIfEmpty = (_: string, value: unknown): unknown => (Array.isArray(value) && value.length === 0 ? null : value);
+
 describe.skipIf(isMissing(clientGo))("Kubernetes' own kinds, beside Go", () => {
   beforeAll(() => {
     child = spawn(clientGo.path, ['kinds']);
@@ -76,7 +78,7 @@ describe.skipIf(isMissing(clientGo))("Kubernetes' own kinds, beside Go", () => {
       const written = Buffer.concat([head, bytes, tail]).toString('base64');
       const back = await upstream({ ...start, seed, protobuf: written });
       // In protobuf, Go cannot tell an empty list within a map from none.
-      expect(review ? JSON.parse(JSON.stringify(back).replaceAll('[]', 'null')) : back).toEqual({ object, same: true });
+      expect(review ? JSON.parse(JSON.stringify(back, nullIfEmpty)) : back).toEqual({ object, same: true });
     });
     await fc.assert(property, { numRuns: runs(60) });
   });
