@@ -139,7 +139,7 @@ function* blocksOf(value: string = ''): Work<string[]> {
   yield;
   const types: string[] = [];
   let begun = '';
-  for (const [, edge, type = ''] of text.matchAll(/^-----(BEGIN|END) (.{1,64}?)-----[ \t\r]*$/gm)) {
+  for (const [, edge, type = ''] of text.matchAll(/^-----(BEGIN|END) ((?:(?!-----).){1,64})-----[ \t\r]*$/gm)) {
     if (edge === 'END' && type === begun) types.push(type);
     begun = edge === 'BEGIN' ? type : '';
   }
