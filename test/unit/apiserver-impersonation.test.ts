@@ -1,4 +1,6 @@
 // Users whom somebody else names: by Impersonate-* headers, in reviews of what they may do, and by their tokens.
+import { connect, createServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, it, test } from 'vitest';
 import {
   type ApiServerOptions,
@@ -134,6 +136,21 @@ describe('a request with Impersonate-* headers', () => {
     const headers = new Headers(as({ User: 'jo', Group: 'CN=a,OU=b' }));
     expect((await fetch(url + ORDERS_PATH, { headers })).status).toBe(200);
     expect(asked[1]).toEqual(['impersonate', 'groups', undefined, 'CN=a,OU=b', 'admin']);
+  });
+
+  test('over HTTP/2, too', async () => {
+    const { asked, options } = named();
+    const { server } = rig(options);
+    const http2 = createServer(server.handler as never);
+    await new Promise<void>((resolve) => void http2.listen(0, '127.0.0.1', resolve));
+    const client = connect(`http://127.0.0.1:${(http2.address() as AddressInfo).port}`);
+    const headers = { authorization: 'Bearer admin', 'impersonate-user': 'jo', 'impersonate-group': ['a', 'b'] };
+    const answer = client.request({ ':path': ORDERS_PATH, ...headers });
+    const status = await new Promise((resolve) => answer.on('response', (head) => resolve(head[':status'])));
+    client.destroy();
+    http2.close();
+    expect(status).toBe(200);
+    expect(asked.slice(0, 3).map(([, , , name]) => name)).toEqual(['jo', 'a', 'b']);
   });
 
   test.each<[Record<string, string>, number, string]>([

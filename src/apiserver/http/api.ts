@@ -290,9 +290,8 @@ export class Api {
       const { info, client } = await this.admitInTime(deadline, [request, { path, progress, isWatch, place }]);
       // The hooks may have decided before the client was disconnected: it has to come again.
       if (isWatch && disconnects !== this.watchClients.disconnects) throw refusedBy(REVOKED);
-      const { identity, asks } = client;
-      const watcher = clientOf(path, { info, client, progress });
-      if (isWatch) slot = this.watchClients.add({ client: watcher, asks, place, deadline });
+      const { identity, sender, asks } = client;
+      if (isWatch) slot = this.watchClients.add({ client: clientOf(path, { info, client, progress }), asks, place, deadline });
       const checking = this.deps.checking();
       if (checking) await deadline.during(checking);
       progress.deprecation = info.warning;
@@ -309,7 +308,7 @@ export class Api {
         verb: progress.verb as Verb,
         signal: deadline.signal,
         maxBodyBytes: settings.maxBodyBytes,
-        watchTimeoutMs: (askedMs: number) => endingBy(this.drawTimeout(askedMs), this.watchClients.leftMs(watcher)),
+        watchTimeoutMs: (askedMs: number) => endingBy(this.drawTimeout(askedMs), this.watchClients.leftMs(identity, sender)),
         onError: settings.onError,
         asker: () => this.hooks.asker(identity, () => this.deps.catalog.all),
         mayCreate: async () => {

@@ -200,7 +200,7 @@ class ClientWatch implements Slot {
   begun(session: Streaming): void {
     this.opening = undefined;
     this.session = session;
-    const leftMs = this.clients.leftMs(this.client);
+    const leftMs = this.clients.leftMs(this.client.identity, this.client.impersonator);
     if (this.revoked !== undefined) this.end(this.revoked);
     else if (leftMs <= 0) session.stop();
     else if (leftMs < Number.POSITIVE_INFINITY) session.stopAfter(leftMs);
@@ -248,7 +248,7 @@ export class WatchClients implements TimerMember {
   }
 
   /** How long a client's identity, and its impersonator's, are still valid, in ms; Infinity if they do not expire. */
-  leftMs({ identity, impersonator }: Pick<WatchClient, 'identity' | 'impersonator'>): number {
+  leftMs(identity: unknown, impersonator: unknown): number {
     return Math.min(expiryOf(identity), expiryOf(impersonator)) - this.#settings.now();
   }
 
@@ -276,7 +276,10 @@ export class WatchClients implements TimerMember {
   }
 
   #endExpired(): void {
-    for (const watch of this.#all) if (this.leftMs(watch.client) <= 0) watch.end('stop');
+    for (const watch of this.#all) {
+      const { identity, impersonator } = watch.client;
+      if (this.leftMs(identity, impersonator) <= 0) watch.end('stop');
+    }
   }
 
   tick(): void {

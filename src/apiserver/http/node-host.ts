@@ -98,7 +98,9 @@ export class NodeRequest implements WireRequest {
   }
 
   values(name: string): readonly string[] {
-    return this.request.headersDistinct[name] ?? [];
+    // Requests of HTTP/2 have none.
+    const { headersDistinct } = this.request as Partial<IncomingMessage>;
+    return (headersDistinct ? headersDistinct[name] : this.header(name)?.split(', ')) ?? [];
   }
 
   body(maxBytes: number, signal: AbortSignal): Promise<Uint8Array> {
