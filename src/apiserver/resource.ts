@@ -85,20 +85,22 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   }
 
   async list(options: ListOptions = {}): Promise<List<T>> {
+    const parameters = fromListOptions(options);
     const { signal } = options;
     signal?.throwIfAborted();
     const context = this.#context();
-    const asked = { namespace: this.namespace, parameters: fromListOptions(options), signal };
+    const asked = { namespace: this.namespace, parameters, signal };
     return (await answered(context, asked, listObjects(context, asked))) as unknown as List<T>;
   }
 
   async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
+    const parameters = fromWatchOptions(options);
     const { signal } = options;
     signal?.throwIfAborted();
     const context = this.#context();
     const asked = {
       namespace: this.namespace,
-      parameters: fromWatchOptions(options),
+      parameters,
       // The server's shutdown ends the watch.
       signal: signal && context.closing ? AbortSignal.any([signal, context.closing]) : (signal ?? context.closing),
     };

@@ -6,7 +6,7 @@
  *     /orders/a/status    the object    `status`, which it owns
  *     /orders/a/scale     a Scale       the replicas of the spec
  *
- *     stored ---> view ---> patch ---> sent ---> fault (400) ---> merge with what is stored ---> the checks of any write
+ *     stored ---> view ---> patch ---> sent ---> fault (400) ---> refused (422) ---> merge with what is stored ---> the checks of any write
  *
  * Upstream: `customresource/etcd.go`, with `StatusREST` and `ScaleREST`.
  */
@@ -15,6 +15,7 @@ import type { KubernetesObject } from '../cache/object.ts';
 import { LabelSelector } from '../selectors/label-selector.ts';
 import type { Labels } from '../selectors/syntax.ts';
 import { isNullish, isRecord } from '../watch/errors.ts';
+import type { Work } from '../watch/fair-queue.ts';
 import { badRequest, internalFault } from './api-status.ts';
 import type { FieldCause, ResourceDefinition, ScaleDefinition } from './definition.ts';
 import { AGE, isReview, shown } from './kinds/common.ts';
@@ -46,6 +47,8 @@ export interface Subresource {
   view<T extends KubernetesObject>(object: T, forWrite?: boolean): KubernetesObject;
   /** What is wrong with the form of a sent object. */
   fault?(sent: Json): string | undefined;
+  /** Why `sent` cannot follow `old`. */
+  refused?(sent: Json, old: Json): Work<FieldCause[]>;
   /** The object after a write of `sent`. */
   merge<T extends Json>(sent: T, old: T, now: () => number): T;
   /** The path, in an object, of the replicas that a Scale shows. */

@@ -1,6 +1,6 @@
 /** The conditions of an object: what a controller reports about it, and since when. Upstream: `api/meta`. */
 import type { KubernetesObject } from '../cache/object.ts';
-import { checkOptions, checkText, invalid, oneOf } from '../watch/errors.ts';
+import { checkOptions, checkText, invalid, isRecord, oneOf } from '../watch/errors.ts';
 
 /** Something that is true, false or unknown, and since when. Upstream: `metav1.Condition`. */
 export interface Condition {
@@ -60,6 +60,7 @@ type Writing = { status?: { conditions?: Written[] | null } | null };
  */
 export function setCondition(object: WithConditions, condition: Condition, options: ConditionOptions = {}): boolean {
   const { now = timeOfDay } = checkOptions(options, ['now']);
+  if (!isRecord(condition)) throw invalid('condition', condition, 'a Condition');
   const { type, status, reason, message = '', observedGeneration = 0 } = condition;
   if (checkText('type', type) === '') throw invalid('type', type, 'a name such as Ready');
   oneOf('status', status, STATES);

@@ -119,6 +119,7 @@ function write(object: KubernetesObject, owners: readonly OwnerReference[]): voi
 }
 
 function whoIs(owner: KubernetesObject): Who {
+  if (!isRecord(owner)) throw invalid('owner', owner, 'an object');
   return {
     apiVersion: required('owner.apiVersion', owner.apiVersion),
     kind: required('owner.kind', owner.kind),

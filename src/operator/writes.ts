@@ -11,7 +11,7 @@
 import { type KubernetesObject, keyOf, metadataOf, versionOf } from '../cache/object.ts';
 import { type PatchOptions, placeOfObject, type ResourceClient, type WriteOptions } from '../cache/resource-client.ts';
 import { refused } from '../storage/statuses.ts';
-import { checkOptions, invalid, isRecord, isWatchError, WatchError } from '../watch/errors.ts';
+import { callable, checkOptions, invalid, isRecord, isWatchError, WatchError } from '../watch/errors.ts';
 import { equals } from './equals.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './refusals.ts';
 
@@ -74,7 +74,7 @@ export async function apply<T extends object>(
   object: ApplyConfiguration<T>,
   options: ApplyOptions & { readonly fieldManager: string },
 ): Promise<T> {
-  const { force = true, ...patch } = options;
+  const { force = true, ...patch } = options ?? {};
   const place = placeOfObject(resource, object, 'apply');
   // The resource adds apiVersion and kind, which for some subresources are not those of the type.
   const sent = { ...object, metadata: { ...metadataOf(object), ...place } };
@@ -159,6 +159,7 @@ export async function retryOnConflict<R>(
   work: (attempt: number) => R | Promise<R>,
   options: { readonly signal?: AbortSignal | undefined } = {},
 ): Promise<R> {
+  callable('work', work ?? null);
   return await attempting(checkOptions(options, ['signal']), async (attempt) => ({
     write: async () => work(attempt),
     isRaced: isConflict,

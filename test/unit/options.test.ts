@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { ApiServer } from '../../src/apiserver/server.ts';
+import { toCollection } from '../../src/bridge/client/collection.ts';
+import { connect } from '../../src/bridge/client/connect.ts';
+import { toStore } from '../../src/bridge/client/store.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import { apply, removeOwner, retryOnConflict, setCondition, setOwner } from '../../src/operator/index.ts';
+import { MemoryStorage } from '../../src/storage/memory/memory-storage.ts';
 import { systemClock } from '../../src/watch/clock.ts';
 import { checkOptions } from '../../src/watch/errors.ts';
 import { thrown } from './support.ts';
@@ -146,4 +152,28 @@ describe('what is no event', () => {
       expect(watch.queued).toBe(0);
     },
   );
+});
+
+describe('null', () => {
+  const storage = new MemoryStorage();
+  const server = new ApiServer({ storage, resources: [{ group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' }] });
+  const orders = server.resource('orders.example.com');
+  const order = { metadata: { name: 'a', namespace: 'default' } };
+  const none = null as never;
+
+  test.each<[string, () => unknown, string]>([
+    ['options of connect', () => connect('http://127.0.0.1:1', none), 'options: expected an object'],
+    ['options of toStore', () => toStore('http://127.0.0.1:1', none), 'options: expected an object'],
+    ['options of toCollection', () => toCollection('http://127.0.0.1:1', none), 'options: expected an object'],
+    ['options of a list', () => orders.list(none), 'options: expected an object'],
+    ['options of a watch', () => orders.watch(none), 'options: expected an object'],
+    ['options of apply', () => apply(orders, order, none), 'fieldManager: expected '],
+    ['condition', () => setCondition({}, none), 'condition: expected a Condition'],
+    ['owner', () => setOwner(order, none), 'owner: expected an object'],
+    ['owner that is removed', () => removeOwner(order, none), 'owner: expected an object'],
+    ['work to repeat', () => retryOnConflict(none), 'work: expected a function'],
+  ])('as %s is refused by name', async (_, use, message) => {
+    const error = await (async () => use())().catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(`^${message}`) });
+  });
 });

@@ -3,6 +3,7 @@
  *
  *     URL --> origin --> preflight --> path --> closing? --> place --> authenticate --> tenant --> verb --> authorize --> verbs --> answer
  *   414 400     403        204       404 400      503         429       401 403 503       429     404 405      403      4xx, 5xx
+ *                                                                     (and impersonate)
  *
  * Everything but a watch has a deadline until its answer begins, and everything has a place until its answer has been sent: a
  * long one is sent bit by bit, so that a client that stops reading is noticed. Health checks are answered to everybody, at any

@@ -11,10 +11,9 @@
  * Upstream: `registry/core/pod/storage`.
  */
 import { nameOf } from '../../cache/resource-client.ts';
-import { comparing } from '../../storage/json.ts';
-import { isRecord } from '../../watch/errors.ts';
-import { atOnce } from '../../watch/fair-queue.ts';
-import { conflict, invalidObject } from '../api-status.ts';
+import { comparing, put } from '../../storage/json.ts';
+import type { Work } from '../../watch/fair-queue.ts';
+import { conflict } from '../api-status.ts';
 import type { FieldCause, ResourceDefinition } from '../definition.ts';
 import type { Json } from '../request/json.ts';
 import { timestamp } from '../resource-info.ts';
@@ -94,7 +93,7 @@ type Containers = readonly Json[];
 const listOf = (containers: unknown): Containers => (containers ?? []) as Containers;
 
 /** A resize changes no container but its resources. Upstream: `validatePodResizeContainerOrdering`. */
-function resizeCauses(sent: Json, own: Json): FieldCause[] {
+function* resizeCauses(sent: Json, own: Json): Work<FieldCause[]> {
   return ['containers', 'initContainers'].flatMap((list) => {
     const [given, old] = [listOf(sent[list]), listOf(own[list])];
     if (given.length !== old.length) return [forbiddenCause(`spec.${list}`, `${list} may not be added or removed on resize`)];
@@ -107,25 +106,29 @@ function resizeCauses(sent: Json, own: Json): FieldCause[] {
 }
 
 /** Ephemeral containers stay as they are. Upstream: `ValidatePodEphemeralContainersUpdate`. */
-function ephemeralCauses(sent: Json, own: Json): FieldCause[] {
+function* ephemeralCauses(sent: Json, own: Json): Work<FieldCause[]> {
   const given = new Map(listOf(sent.ephemeralContainers).map((each) => [each.name, each]));
-  return listOf(own.ephemeralContainers).flatMap((old) => {
+  const causes: FieldCause[] = [];
+  for (const old of listOf(own.ephemeralContainers)) {
     const next = given.get(old.name);
-    if (next !== undefined && atOnce(comparing(filled(next), filled(old)))) return [];
+    if (next !== undefined && (yield* comparing(yield* filled(next), yield* filled(old)))) continue;
     const what = next === undefined ? 'removed' : 'changed';
-    return [forbiddenCause('spec.ephemeralContainers', `existing ephemeral containers "${old.name}" may not be ${what}`)];
-  });
+    causes.push(forbiddenCause('spec.ephemeralContainers', `existing ephemeral containers "${old.name}" may not be ${what}`));
+  }
+  return causes;
 }
 
 /** A value without what is empty, which Go's clients add or leave out. */
-function filled(value: unknown): unknown {
-  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(filled);
-  if (!isRecord(value)) return value || undefined;
-  const members = Object.entries(value).flatMap(([name, each]) => {
-    const kept = filled(each);
-    return kept === undefined ? [] : [[name, kept] as const];
-  });
-  return members.length === 0 ? undefined : Object.fromEntries(members);
+function* filled(value: unknown): Work<unknown> {
+  if (typeof value !== 'object' || value === null) return value || undefined;
+  const result: Record<string, unknown> | unknown[] = Array.isArray(value) ? [] : {};
+  for (const [name, each] of Object.entries(value)) {
+    yield;
+    const kept = yield* filled(each);
+    if (Array.isArray(result)) result.push(kept);
+    else if (kept !== undefined) put(result, name, kept);
+  }
+  return Object.keys(result).length === 0 ? undefined : result;
 }
 
 /** The containers with the resources that were sent for them. */
@@ -133,21 +136,17 @@ function resized(containers: unknown, sent: unknown): unknown {
   return (containers as Containers).map((each, at) => withMembers(each, listOf(sent)[at] ?? each, ['resources', 'resizePolicy']));
 }
 
-const PODS = { group: '', plural: 'pods', kind: 'Pod', resourceName: 'pods', kindName: 'Pod' };
-
 interface Part {
   readonly merge: (sent: Json, own: Json) => Json;
-  readonly causes: (sent: Json, own: Json) => FieldCause[];
+  readonly causes: (sent: Json, own: Json) => Work<FieldCause[]>;
 }
+
+const specOf = ({ spec }: Json): Json => (spec ?? {}) as Json;
 
 const partOf = (name: string, { merge, causes }: Part): Subresource => ({
   ...{ name, verbs: PART_VERBS, isPart: true, view: (object) => object },
-  merge: (sent, old) => {
-    const [given, own] = [(sent.spec ?? {}) as Json, (old.spec ?? {}) as Json];
-    const found = causes(given, own);
-    if (found.length > 0) throw invalidObject(PODS, (old as unknown as Pod).metadata.name, found);
-    return { ...old, spec: merge(given, own) };
-  },
+  refused: (sent, old) => causes(specOf(sent), specOf(old)),
+  merge: (sent, old) => ({ ...old, spec: merge(specOf(sent), specOf(old)) }),
 });
 
 const SUBRESOURCES: readonly Subresource[] = [

@@ -4,9 +4,9 @@
  *     kubectl auth can-i create orders ---> SelfSubjectAccessReview ---> `authorize` ---> status: { allowed }
  *     kubectl auth can-i --list        ---> SelfSubjectRulesReview  ---> `authorize`, for each verb of each resource
  *     kubectl auth whoami              ---> SelfSubjectReview       ---> what `authenticate` has returned
- *     servers that ask about their own clients:
- *                                           TokenReview             ---> `authenticateToken`
- *                        SubjectAccessReview, the same in a namespace ---> `authorize`, for what `identityOf` returns
+ *     a server about its clients       ---> TokenReview             ---> `authenticateToken`
+ *                                      ---> SubjectAccessReview     ---> `authorize`, for what `identityOf` returns
+ *                                           (and LocalSubjectAccessReview)
  */
 
 import type { KubernetesObject } from '../../cache/object.ts';

@@ -228,6 +228,8 @@ function* prepareUpdate(
   checkIdentity(info, object, { current, place });
   const { seen, isStored } = yield* reading(info, current);
   const old = normalized(info, seen);
+  const refused = row.refused === undefined ? [] : yield* row.refused(object, old);
+  if (refused.length > 0) throw invalidObject(info, place.name, refused);
   const sentOn = row.merge(object, old, context.now);
   const whole = shapeOf(info)?.completed?.(sentOn) ?? sentOn;
   const merged = context.revised?.(whole, { old, part: row.name }) ?? whole;

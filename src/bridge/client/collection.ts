@@ -74,7 +74,7 @@ const VIEW_NAMES = ['selector', 'sort', 'limit'] as const;
  * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option.
  */
 export function toCollection<T>(source: CollectionSource<T>, options: CollectionOptions<T> = {}): Collection<T> {
-  const { key = defaultKey, selector, sort, limit } = options;
+  const { key = defaultKey, selector, sort, limit } = options ?? {};
   callable('key', key);
   const plan = toPlan<WatchEvent>(source as Source<WatchEvent>, options, {
     names: [...VIEW_NAMES, 'key'],

@@ -116,8 +116,8 @@ type Defaults = ReturnType<typeof defaults>;
 /** Fills in the defaults. Throws INVALID_ARGUMENT for a wrong value. */
 export function toSettings<E>(options: ConnectOptions<E>): ClientSettings<E> & AttemptSettings {
   const settings: Record<string, unknown> = defaults();
-  const backoff = checkOptions(options.backoff ?? {}, BACKOFF);
-  for (const [name, value] of Object.entries({ ...checkOptions(options, CONNECT_OPTIONS), ...backoff })) {
+  const { backoff } = checkOptions(options, CONNECT_OPTIONS);
+  for (const [name, value] of Object.entries({ ...options, ...checkOptions(backoff ?? {}, BACKOFF) })) {
     const kind: string | undefined = KINDS[name as keyof typeof KINDS];
     if (value === undefined || (value === null && kind !== undefined && kind !== 'number')) continue;
     const expected = expectedOf(name, value, kind ?? typeof settings[name]);

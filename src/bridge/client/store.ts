@@ -351,7 +351,7 @@ export function toStore<E extends WatchEvent, S>(
   source: Source<E>,
   options: Partial<StoreOptions<E, S>> = {},
 ): EventStore<S | undefined> {
-  const { initial, reduce } = options;
+  const { initial, reduce } = options ?? {};
   callable('reduce', reduce);
   if (!reduce && initial !== undefined) throw invalid('reduce', reduce, 'a function');
   const fold = reduce ? `${identityOf(reduce)} ${identityOf(initial)}` : '';
