@@ -1,6 +1,6 @@
 /**
  * A program's say in every write: `mutate` may change what is written, `validate` may refuse it. Both see every write, whether it
- * comes over HTTP, from the same process or from the server itself.
+ * comes over HTTP, from the same process or from the server itself. The webhooks that clients have registered come after them.
  *
  *     sent, or patched ---> mutate ---> the server's own fields, schema, validate of the definition (422) ---> validate ---> stored
  *     deletion -----------------------------------------------------------------------------------------> validate ---> gone
@@ -17,6 +17,11 @@ import { type Clock, within } from '../watch/clock.ts';
 import { checkOptions, isNullish, isRecord, shownOf } from '../watch/errors.ts';
 import { inPieces, type Work } from '../watch/fair-queue.ts';
 import { asDenial } from './api-status.ts';
+import { userOf } from './kinds/reviews.ts';
+import { typed } from './kinds/tables.ts';
+import type { ResourceInfo } from './resource-info.ts';
+import { rowOf, type Subresource } from './subresources.ts';
+import type { RegisteredWebhooks, Write } from './webhooks/registered-webhooks.ts';
 
 export const OPERATIONS = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
 
@@ -71,10 +76,14 @@ interface Writer {
 
 const SERVER: Writer = { user: undefined, options: {}, warn: () => {} };
 
+/** Upstream: the user of a kube-apiserver's requests to itself. */
+const SERVER_INFO = { username: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] };
+
 interface AdmissionDeps {
   readonly hooks: AdmissionHooks;
-  /** Such as `orders.example.com`. */
-  readonly resource: string;
+  /** Those that clients have registered. */
+  readonly webhooks: Pick<RegisteredWebhooks, 'mutate' | 'validate'> | undefined;
+  readonly info: ResourceInfo;
   readonly timeoutMs: number;
   readonly clock: Clock;
 }
@@ -116,21 +125,43 @@ export class Admission {
 
   /** Resolves with what is written instead of an object. */
   async mutate(object: object, asked: Asked): Promise<unknown> {
-    if (!this.deps.hooks.mutate) return object;
+    const { hooks, webhooks } = this.deps;
+    const made = hooks.mutate ? await this.mutated(object, asked) : object;
+    return webhooks ? webhooks.mutate(made as KubernetesObject, this.writeOf(asked)) : made;
+  }
+
+  private async mutated(object: object, asked: Asked): Promise<unknown> {
     const { signal } = asked;
     const done = <R>(work: Work<R>): R | Promise<R> => inPieces(work, { signal });
     const own = (await done(reparsing(object))) as KubernetesObject;
     const made = (await this.call('mutate', own, asked)) ?? own;
     // As if it had come over the wire: it shares nothing with the hook.
-    return done(reparsing(made));
+    const sent = await done(reparsing(made));
+    try {
+      return await done(typed(this.rowOf(asked).kind ?? this.deps.info, sent));
+    } catch (cause) {
+      signal?.throwIfAborted();
+      throw new Error(`admission: mutate.${this.deps.info.resourceName} made an object that is none of its kind`, { cause });
+    }
+  }
+
+  private rowOf({ subresource }: Asked): Subresource {
+    const { info } = this.deps;
+    return rowOf(info, subresource || undefined) ?? info.main;
   }
 
   /** Rejects if an object may not be written or deleted. */
   async validate(object: KubernetesObject | undefined, asked: Asked): Promise<void> {
-    if (!this.deps.hooks.validate) return;
+    const { hooks, webhooks } = this.deps;
     const { signal } = asked;
-    const own = object && (await inPieces(reparsing(object), { signal }));
-    await this.call('validate', own as KubernetesObject | undefined, asked);
+    if (hooks.validate) {
+      const own = object && (await inPieces(reparsing(object), { signal }));
+      await this.call('validate', own as KubernetesObject | undefined, asked);
+    }
+    if (webhooks === undefined) return;
+    const write = this.writeOf(asked);
+    if (object === undefined) await webhooks.mutate(object, write);
+    await webhooks.validate(object, write);
   }
 
   /** The same hooks for another writer. */
@@ -139,13 +170,33 @@ export class Admission {
   }
 
   /** The same hooks for another kind. */
-  about(resource: string): Admission {
-    return new Admission({ ...this.deps, resource }, this.writer);
+  about(info: ResourceInfo): Admission {
+    return new Admission({ ...this.deps, info }, this.writer);
+  }
+
+  /** A write, as webhooks are asked about it. */
+  private writeOf(asked: Asked): Write {
+    const { operation, place, oldObject, dryRun, propagation, signal } = asked;
+    const { info } = this.deps;
+    const { user, options, warn } = this.writer;
+    const { gracePeriodSeconds, propagationPolicy = propagation, ...texts } = options;
+    const verb = operation.charAt(0) + operation.slice(1).toLowerCase();
+    return {
+      ...{ operation, info, place, oldObject, dryRun, warn, signal },
+      row: this.rowOf(asked),
+      userInfo: this.writer === SERVER ? SERVER_INFO : userOf(user),
+      options: {
+        ...{ kind: `${verb}Options`, apiVersion: 'meta.k8s.io/v1', ...(dryRun && { dryRun: ['All'] }), ...texts },
+        ...(propagationPolicy !== undefined && { propagationPolicy }),
+        ...(gracePeriodSeconds !== undefined && { gracePeriodSeconds: Number(gracePeriodSeconds) }),
+      },
+    };
   }
 
   private async call(hook: 'mutate' | 'validate', object: KubernetesObject | undefined, asked: Asked): Promise<unknown> {
-    const { hooks, clock, timeoutMs, resource } = this.deps;
+    const { hooks, clock, timeoutMs, info } = this.deps;
     const { oldObject, signal } = asked;
+    const { resourceName: resource } = info;
     const what = `${hook}.${resource}`;
     // The storage shares its object with all who read it.
     const old = oldObject && (await inPieces(copying(oldObject), { signal }));
@@ -168,7 +219,7 @@ export class Admission {
   private reviewOf(object: KubernetesObject | undefined, asked: Asked, signal: AbortSignal): AdmissionReview {
     const { operation, subresource, place, oldObject, dryRun, propagation } = asked;
     const { user, options, warn } = this.writer;
-    const { resource } = this.deps;
+    const { resourceName: resource } = this.deps.info;
     return {
       ...{ operation, resource, subresource: subresource || undefined, ...place },
       // Upstream, the namespace of a namespace is its own name.

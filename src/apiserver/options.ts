@@ -24,6 +24,7 @@ import type { AdmissionHooks } from './admission.ts';
 import type { Convert, ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { UserInfo } from './kinds/reviews.ts';
 import type { Verb } from './request/path.ts';
+import type { ServiceAddress } from './webhooks/calls.ts';
 
 /** A request and its response, for logs. */
 export interface RequestReport {
@@ -176,6 +177,11 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * hooks. A definition's own `validate` says what its objects must look like; hooks also see the writer and the stored object.
    */
   readonly admission?: AdmissionHooks<I> | undefined;
+  /**
+   * Where the webhooks of services listen, as `HOST:PORT`, for registrations of webhooks that name a service: see
+   * `WEBHOOK_CONFIGURATIONS`. Default: no service is known, only URLs.
+   */
+  readonly serviceAddress?: ServiceAddress | undefined;
   /** Origins whose web pages may connect, as for a hub; default: only this host's own. */
   readonly allowedOrigins?: AllowedOrigins<unknown>;
   /**
@@ -251,7 +257,7 @@ const TRACKED = ['named', 'always'] as const;
 
 const HOOKS = [
   ...(['authenticate', 'authenticateToken', 'authorize', 'identityOf', 'tenantOf', 'clientAddress'] as const),
-  ...(['now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
+  ...(['serviceAddress', 'now', 'random', 'uid', 'onError', 'onRequest', 'onCut'] as const),
 ] as const;
 
 const OTHERS = [

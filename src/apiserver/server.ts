@@ -56,6 +56,8 @@ import { ApiCounts, type ApiServerStats, toCacheStats, toMetrics } from './stats
 import { faultOfStored } from './stored-data.ts';
 import { Schemas } from './validation/object-schema.ts';
 import { fieldsIn } from './verbs/read.ts';
+import { ADMISSION_GROUP } from './webhooks/configurations.ts';
+import { RegisteredWebhooks } from './webhooks/registered-webhooks.ts';
 
 /** Options of {@link ApiServer.shutdown}. */
 export interface ShutdownOptions {
@@ -88,6 +90,8 @@ export class ApiServer<I = unknown> implements ResourceSource {
   readonly #namespaces: Namespaces;
   readonly #collector: GarbageCollector | undefined;
   readonly #definitions: Definitions;
+  /** Undefined if they cannot be registered. */
+  readonly #webhooks: RegisteredWebhooks | undefined;
   readonly #documents: Documents;
   readonly #schemas: Schemas = new Schemas();
   readonly #health: HealthChecks;
@@ -148,6 +152,10 @@ export class ApiServer<I = unknown> implements ResourceSource {
     this.#definitions = new Definitions({
       ...{ catalog: this.#catalog, storage, contextOf, clock, random, onError, now, convert, replaced },
     });
+    const registers = this.#catalog.fixed.some(({ group }) => group === ADMISSION_GROUP);
+    const { uid, serviceAddress } = this.#settings;
+    const asking = { catalog: this.#catalog, contextOf, uid, serviceAddress, clock, random, onError };
+    this.#webhooks = registers ? new RegisteredWebhooks(asking) : undefined;
     this.#api = new Api({
       ...{ settings: this.#settings, catalog: this.#catalog, contextOf, counts: this.#counts },
       ...{ closing, cut: this.#cut.signal, checking: () => this.#checking, loading: () => this.#definitions.loading },
@@ -293,10 +301,13 @@ export class ApiServer<I = unknown> implements ResourceSource {
       await this.#namespaces.prepare(signal);
       signal.throwIfAborted();
       await this.#definitions.prepare();
+      signal.throwIfAborted();
+      await this.#webhooks?.prepare();
       this.#collector?.start();
       this.#health.start = { name: 'start', ok: true };
     } catch (error) {
       this.#definitions.giveUp(refusedBy(NOT_STARTED));
+      this.#webhooks?.giveUp(refusedBy(NOT_STARTED));
       this.#health.start = { name: 'start', ok: false, error };
       throw error;
     }
@@ -323,10 +334,11 @@ export class ApiServer<I = unknown> implements ResourceSource {
     if (delayMs > 0) await sleep(delayMs, { clock: this.#settings.clock, signal }).catch(() => {});
     this.#closing.abort(refusedBy(LEAVING));
     this.#definitions.giveUp(refusedBy(LEAVING));
+    this.#webhooks?.giveUp(refusedBy(LEAVING));
     this.#sessions.stop(spreadMs);
     await Promise.allSettled([...this.#answering, ...this.#working]);
     await this.#sessions.drained();
-    await Promise.all([this.#namespaces.stop(), this.#definitions.stop(), this.#collector?.stop()]);
+    await Promise.all([this.#namespaces.stop(), this.#definitions.stop(), this.#webhooks?.stop(), this.#collector?.stop()]);
     // The start may still open storages.
     await this.ready.catch(() => {});
     await Promise.allSettled([...this.#retiring, ...[...this.#storages.values()].map((storage) => storage.close())]);
@@ -357,8 +369,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
     if (fault) throw internalError(fault.message);
     let context = this.#contexts.get(info);
     if (context === undefined) {
-      const { cache, now, random, uid, maxSelectorLength, onError, clock, handshakeTimeoutMs } = this.#settings;
-      const { admission: hooks, managedFields } = this.#settings;
+      const { cache, now, random, uid, maxSelectorLength, onError, managedFields } = this.#settings;
       context = {
         ...{ info, now, random, uid, maxSelectorLength, onError },
         asker: this.#api.trusted,
@@ -373,7 +384,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
         storage: this.#storageOf(info),
         ttlSeconds: info.prefix === EVENTS_PREFIX ? Math.ceil(this.#settings.eventTtlMs / 1_000) : undefined,
         bySchema: this.#schemas.checkOf(info),
-        admission: hooks && new Admission({ hooks, resource: info.resourceName, timeoutMs: handshakeTimeoutMs, clock }),
+        admission: this.#admissionOf(info),
         namespaceExists: (namespace, name) => this.#namespaces.check(namespace, { info, name }),
         namespaceHolds: (namespace, checked) => this.#namespaces.confirm(namespace, checked, info),
         collected: this.#collector !== undefined && !isUncollected(info),
@@ -387,6 +398,14 @@ export class ApiServer<I = unknown> implements ResourceSource {
       this.#contexts.set(info, context);
     }
     return context;
+  }
+
+  /** What is asked before an object is written. Registrations of webhooks are written without asking these, or none could be mended. */
+  #admissionOf(info: ResourceInfo): Admission | undefined {
+    const { admission: hooks = {}, handshakeTimeoutMs: timeoutMs, clock } = this.#settings;
+    const webhooks = info.group === ADMISSION_GROUP ? undefined : this.#webhooks;
+    if (webhooks === undefined && this.#settings.admission === undefined) return undefined;
+    return new Admission({ hooks, webhooks, info, timeoutMs, clock });
   }
 
   /** The part of the storage for a resource, with its cache if it needs one; all versions of the resource share them. */

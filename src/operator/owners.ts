@@ -5,7 +5,7 @@
 import type { OwnerReference as Owner } from '../apiserver/owner-index.ts';
 import { type KubernetesObject, keyOf, metadataOf, namespaceOf } from '../cache/object.ts';
 import type { ResourceType } from '../cache/resource-client.ts';
-import { checkOptions, invalid, isRecord } from '../watch/errors.ts';
+import { checkOptions, invalid, isContainer, isRecord } from '../watch/errors.ts';
 import type { GroupVersionKind } from './kinds.ts';
 
 /** A reference to an owner. Upstream: `metav1.OwnerReference`. */
@@ -119,7 +119,7 @@ function write(object: KubernetesObject, owners: readonly OwnerReference[]): voi
 }
 
 function whoIs(owner: KubernetesObject): Who {
-  if (!isRecord(owner)) throw invalid('owner', owner, 'an object');
+  if (!isContainer(owner)) throw invalid('owner', owner, 'an object');
   return {
     apiVersion: required('owner.apiVersion', owner.apiVersion),
     kind: required('owner.kind', owner.kind),

@@ -211,7 +211,7 @@ async function rules({ namespace }: { readonly namespace?: string }, asker: Aske
 }
 
 /** The known parts of an identity. A client without one is `system:anonymous`. */
-function userOf(identity: unknown): object {
+export function userOf(identity: unknown): object {
   if (typeof identity === 'string') return { username: identity, groups: ['system:authenticated'] };
   if (!isRecord(identity)) return { username: 'system:anonymous', groups: ['system:unauthenticated'] };
   const { username = identity.name, uid, groups, extra } = identity;

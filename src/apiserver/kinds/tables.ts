@@ -434,19 +434,22 @@ const VERSIONS: Row = part([7, '[]', REQUIRED], 'Its versions.', {
   }),
 });
 
+/** Where a webhook is. */
+export const CLIENT_CONFIG: Shape = shape('How to reach a webhook.', {
+  service: part([1, '?'], 'A service.', {
+    namespace: [1, 'string', '!', 'Its namespace.'],
+    name: [2, 'string', '!', 'Its name.'],
+    path: [3, 'string', '?', 'Its path.'],
+    port: [4, 'int32', '?', 'Its port.'],
+  }),
+  caBundle: [2, 'bytes', '', 'The certificates that sign its certificate.'],
+  url: [3, 'string', '?', 'A URL.'],
+});
+
 const CONVERSION: Row = part([9, '?'], 'How objects are converted between versions.', {
   strategy: [1, 'string', '!', 'None: only apiVersion changes.', REQUIRED],
   webhook: part([2, '?'], 'For the strategy Webhook.', {
-    clientConfig: part([2, '?'], 'Where it is.', {
-      service: part([1, '?'], 'A service.', {
-        namespace: [1, 'string', '!', 'Its namespace.'],
-        name: [2, 'string', '!', 'Its name.'],
-        path: [3, 'string', '?', 'Its path.'],
-        port: [4, 'int32', '?', 'Its port.'],
-      }),
-      caBundle: [2, 'bytes', '', 'The certificates that sign its certificate.'],
-      url: [3, 'string', '?', 'A URL.'],
-    }),
+    clientConfig: [2, CLIENT_CONFIG, '?', 'Where it is.'],
     conversionReviewVersions: [3, 'string', '[]', 'The versions of reviews that it supports.'],
   }),
 });

@@ -488,11 +488,14 @@ async function admittedUpdate(context: ResourceContext, sent: unknown, updating:
   const { info, admission } = context;
   const { terms, current } = updating;
   const { place, row, dryRun, signal } = terms;
-  const oldObject = row.view(presented(info, current));
-  const about = { operation: 'UPDATE', subresource: row.name, place, oldObject, dryRun, signal } as const;
-  const object = await admission?.mutate(normalized(row.kind ?? info, sent), about);
+  const isCreated = isAction(row);
+  const oldObject = isCreated ? undefined : row.view(presented(info, current));
+  const operation = isCreated ? 'CREATE' : 'UPDATE';
+  const about = { operation, subresource: row.name, place, oldObject, dryRun, signal } as const;
+  const object = await admission?.mutate(inNamespace(normalized(row.kind ?? info, sent), place.namespace), about);
   const next = await inPieces(prepareUpdate(context, object, updating), { signal });
-  await admission?.validate(row.view(next === current ? presented(info, next) : next), about);
+  const written = isCreated ? (object as KubernetesObject) : row.view(next === current ? presented(info, next) : next);
+  await admission?.validate(written, about);
   return next;
 }
 

@@ -1,0 +1,211 @@
+/**
+ * One question to one webhook, over HTTPS, and its answer. Upstream: `webhook/request`, `util/webhook`.
+ *
+ *     AdmissionReview { request } ---> POST url?timeout=10s ---> AdmissionReview { response: { uid, allowed, patch, ... } }
+ *                                                            '-> anything else, or nothing in time: it could not be asked
+ */
+import type { Agent, RequestOptions } from 'node:https';
+import { parsing, stringifying } from '../../storage/json.ts';
+import { whenAborted } from '../../watch/abort.ts';
+import { type Clock, within } from '../../watch/clock.ts';
+import { isRecord, isWatchError, tried, whyOf } from '../../watch/errors.ts';
+import { inPieces } from '../../watch/fair-queue.ts';
+import { fromBase64 } from '../kinds/base64.ts';
+import { jsonStart, quoted } from '../validation/causes.ts';
+import { REVIEW_VERSIONS, type WebhookDefinition, type WebhookService } from './configurations.ts';
+
+/** Where the webhook of a service listens, as `HOST:PORT`; undefined: there is no such service. */
+export type ServiceAddress = (service: WebhookService) => string | undefined;
+
+/** What a webhook says. */
+export interface WebhookAnswer {
+  readonly allowed: boolean;
+  /** Why it is not allowed. */
+  readonly status: Readonly<Record<string, unknown>>;
+  readonly warnings: readonly string[];
+  /** The operations of a JSON patch, as they were sent; undefined: nothing changes. */
+  readonly patch: readonly unknown[] | undefined;
+}
+
+/** A webhook that could not be asked, or has not answered. Upstream: `ErrCallingWebhook`. */
+export class CallFailed extends Error {
+  constructor(webhook: WebhookDefinition, why: string, cause?: unknown) {
+    super(`failed calling webhook ${quoted(webhook.name)}: ${why}`, { cause });
+  }
+}
+
+interface CallsDeps {
+  readonly clock: Clock;
+  readonly uid: () => string;
+  readonly serviceAddress: ServiceAddress | undefined;
+}
+
+interface Question {
+  readonly isMutating: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The most bytes of an answer: a patch may replace an object. Without one, there is little to say. */
+const MAX_ANSWER_BYTES = { mutating: 6_291_456, validating: 1_048_576 } as const;
+
+export class Calls {
+  private readonly deps: CallsDeps;
+  private agent: Agent | undefined;
+  private isStopped: boolean = false;
+
+  constructor(deps: CallsDeps) {
+    this.deps = deps;
+  }
+
+  /** Resolves with the answer to a request. Rejects with {@link CallFailed}, or with the signal's reason. */
+  async ask(webhook: WebhookDefinition, request: object, { isMutating, signal }: Question): Promise<WebhookAnswer> {
+    const version = webhook.admissionReviewVersions?.find((each) => REVIEW_VERSIONS.includes(each));
+    const uid = this.deps.uid();
+    const review = { kind: 'AdmissionReview', apiVersion: `admission.k8s.io/${version}`, request: { uid, ...request } };
+    const body = await inPieces(stringifying(review), { signal });
+    const text = await this.answer(webhook, body, { isMutating, signal });
+    try {
+      const answer = await inPieces(parsing(text), { signal });
+      const response = checkAnswer(answer, { uid, version: version as string, isMutating });
+      const { patch } = response;
+      return { ...response, patch: patch === undefined ? undefined : await inPieces(operationsIn(patch), { signal }) };
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw new CallFailed(webhook, `received invalid webhook response: ${whyOf(error)}`);
+    }
+  }
+
+  /** Closes idle connections, and opens no more. */
+  stop(): void {
+    this.isStopped = true;
+    this.agent?.destroy();
+  }
+
+  private async answer(webhook: WebhookDefinition, body: string, { isMutating, signal }: Question): Promise<string> {
+    const { clientConfig, timeoutSeconds } = webhook;
+    const { url, options } = toAddress(clientConfig, this.deps.serviceAddress);
+    url.searchParams.set('timeout', `${timeoutSeconds}s`);
+    const abort = new AbortController();
+    const leave = whenAborted(signal, (reason) => abort.abort(reason));
+    const limitMs = timeoutSeconds * 1_000;
+    const failed = (why: string, cause?: unknown): CallFailed =>
+      new CallFailed(webhook, `failed to call webhook: Post ${quoted(url.href)}: ${why}`, cause);
+    try {
+      if (options === undefined) throw failed(`service ${quoted(clientConfig.service?.name ?? '')} not found`);
+      const sent = this.sent(url, {
+        body,
+        options,
+        signal: abort.signal,
+        maxBytes: MAX_ANSWER_BYTES[isMutating ? 'mutating' : 'validating'],
+      });
+      const { status, text } = await within(sent, { limitMs, clock: this.deps.clock, what: () => 'the webhook' });
+      if (status >= 200 && status <= 299) return text;
+      throw new CallFailed(webhook, `failed to call webhook: ${refusalIn(status, text)}`);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof CallFailed) throw error;
+      throw failed(isWatchError(error, 'TIMEOUT') ? 'context deadline exceeded' : whyOf(error), error);
+    } finally {
+      leave();
+      abort.abort();
+    }
+  }
+
+  private async sent(
+    url: URL,
+    { body, options, signal, maxBytes }: { body: string; options: RequestOptions; signal: AbortSignal; maxBytes: number },
+  ): Promise<{ status: number; text: string }> {
+    const [{ Agent: HttpsAgent }, { send }] = await Promise.all([import('node:https'), import('../../kubernetes/node-fetch.ts')]);
+    if (this.isStopped) throw new Error('the server has shut down');
+    this.agent ??= new HttpsAgent({ keepAlive: true, maxFreeSockets: 16 });
+    const init = { method: 'POST', body, headers: { 'content-type': 'application/json', accept: 'application/json' }, signal };
+    const response = await send(url, init, { ...options, agent: this.agent }).catch((error: NodeJS.ErrnoException) => {
+      // The webhook may have closed an idle connection just now. What it has to do has no effects, so it can be asked again.
+      if (error.code !== 'ECONNRESET' || signal.aborted) throw error;
+      return send(url, init, { ...options, agent: false });
+    });
+    const decoder = new TextDecoder();
+    let [text, bytes] = ['', 0];
+    for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw new Error(`the answer is longer than ${maxBytes} bytes`);
+      text += decoder.decode(chunk, { stream: true });
+    }
+    return { status: response.status, text: text + decoder.decode() };
+  }
+}
+
+/** Where a webhook is, and how its certificate is checked. No options: nobody knows where. */
+function toAddress(
+  { url, service, caBundle }: WebhookDefinition['clientConfig'],
+  serviceAddress: ServiceAddress | undefined,
+): { readonly url: URL; readonly options: RequestOptions | undefined } {
+  const ca = caBundle === undefined ? {} : { ca: atob(caBundle) };
+  if (service === undefined) return { url: new URL(url as string), options: ca };
+  const { namespace, name, port, path = '' } = service;
+  const servername = `${name}.${namespace}.svc`;
+  const address = serviceAddress?.(service);
+  const whole = new URL(`https://${address ?? `${servername}:${port}`}`);
+  whole.pathname = path;
+  return { url: whole, options: address === undefined ? undefined : { ...ca, servername } };
+}
+
+/** Why a webhook's server refuses. Upstream: `NewGenericServerResponse`. */
+function refusalIn(status: number, text: string): string {
+  const said = tried(() => JSON.parse(text) as unknown);
+  if (isRecord(said) && said.kind === 'Status' && typeof said.message === 'string') return said.message.slice(0, 1_000);
+  if (status === 400) return 'the server rejected our request for an unknown reason';
+  if (status === 404) return 'the server could not find the requested resource';
+  if (status === 503) return 'the server is currently unable to handle the request';
+  if (status < 500) return `the server responded with the status code ${status} but did not return more information`;
+  return `an error on the server (${jsonStart(text.trim(), 300)}) has prevented the request from succeeding`;
+}
+
+interface Raw extends Omit<WebhookAnswer, 'patch'> {
+  /** In base64. */
+  readonly patch: string | undefined;
+}
+
+/** Upstream: `VerifyAdmissionResponse`. */
+function checkAnswer(
+  answer: unknown,
+  { uid, version, isMutating }: { readonly uid: string; readonly version: string; readonly isMutating: boolean },
+): Raw {
+  const { kind, apiVersion, response } = (isRecord(answer) ? answer : {}) as Readonly<Record<string, unknown>>;
+  if (!isRecord(response)) throw new Error('webhook response was absent');
+  const { allowed = false, patch, patchType, status, warnings } = response;
+  // Reviews of v1beta1 say nothing of these.
+  if (version === 'v1') {
+    if (response.uid !== uid) throw new Error(`expected response.uid=${quoted(uid)}, got ${jsonStart(response.uid ?? '', 100)}`);
+    const expected = 'admission.k8s.io/v1, Kind=AdmissionReview';
+    const got = `${apiVersion}, Kind=${kind}`;
+    if (got !== expected) throw new Error(`expected webhook response of ${expected}, got ${got.slice(0, 200)}`);
+    checkPatch({ patch, patchType, isMutating });
+  }
+  if (typeof allowed !== 'boolean') throw new Error(`response.allowed: expected true or false, got ${jsonStart(allowed, 100)}`);
+  return {
+    allowed,
+    status: isRecord(status) ? status : {},
+    warnings: Array.isArray(warnings) ? warnings.filter((each): each is string => typeof each === 'string') : [],
+    patch: isMutating && typeof patch === 'string' && patch !== '' ? patch : undefined,
+  };
+}
+
+function checkPatch({ patch, patchType, isMutating }: { patch: unknown; patchType: unknown; isMutating: boolean }): void {
+  const has = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
+  if (!isMutating) {
+    for (const [name, value] of Object.entries({ patch, patchType }))
+      if (has(value)) throw new Error(`validating webhook may not return response.${name}`);
+    return;
+  }
+  if (has(patch) && !has(patchType)) throw new Error('webhook returned response.patch but not response.patchType');
+  if (!has(patch) && has(patchType)) throw new Error('webhook returned response.patchType but not response.patch');
+  if (has(patchType) && patchType !== 'JSONPatch') throw new Error(`unsupported patch type ${jsonStart(patchType, 100)}`);
+}
+
+function* operationsIn(patch: string): Generator<undefined, readonly unknown[]> {
+  if (!/^[A-Za-z\d+/]*={0,2}$/.test(patch)) throw new Error('received undecodable patch in webhook response: it is not base64');
+  const operations = yield* parsing(new TextDecoder().decode(yield* fromBase64(patch)));
+  if (!Array.isArray(operations)) throw new Error('received undecodable patch in webhook response: it is not a list');
+  return operations;
+}

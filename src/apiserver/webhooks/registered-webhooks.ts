@@ -1,0 +1,344 @@
+/**
+ * The webhooks that clients have registered: which of them are asked about a write, in which order, and what their answers mean.
+ *
+ *     MutatingWebhookConfigurations ---.                                    matches: rules, namespace, labels
+ *     ValidatingWebhookConfigurations -+-> by name, in the order of each --.
+ *                                                                          v
+ *     mutate:    one after the other; each gets what the one before has made; once more those that want it, if another has
+ *                changed the object after them
+ *     validate:  all at once; the first refusal counts
+ *
+ * A webhook that cannot be asked fails the write with 500, or is skipped and reported, as its `failurePolicy` says. A webhook
+ * registered for another version of the kind gets the object in that version, unless its `matchPolicy` is Exact.
+ *
+ * Registrations are followed in the storage, so they have an effect a moment after they were written, in every server that shares
+ * it. Nothing is written before those that existed at the start are known. Upstream: `admission/plugin/webhook`.
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import type { NamespacedName } from '../../cache/resource-client.ts';
+import { LabelSelector } from '../../selectors/label-selector.ts';
+import { comparing } from '../../storage/json.ts';
+import { refused } from '../../storage/statuses.ts';
+import type { ChangeEvent } from '../../storage/storage.ts';
+import { Latch, untilAborted } from '../../watch/abort.ts';
+import { getOrMake, isRecord } from '../../watch/errors.ts';
+import { inPieces } from '../../watch/fair-queue.ts';
+import { asDenial, internalFault, notFound } from '../api-status.ts';
+import { Follower } from '../follower.ts';
+import { NAME_LABEL, typed } from '../kinds/tables.ts';
+import { toPatch } from '../patch/patch.ts';
+import type { Catalog, ResourceContext, ResourceInfo } from '../resource-info.ts';
+import type { Subresource } from '../subresources.ts';
+import type { BackgroundDeps } from '../terminating.ts';
+import { quoted } from '../validation/causes.ts';
+import { presenting } from '../verbs/read.ts';
+import { CallFailed, Calls, type ServiceAddress, type WebhookAnswer } from './calls.ts';
+import { ADMISSION_GROUP, type WebhookConfiguration, type WebhookDefinition, type WebhookRule } from './configurations.ts';
+
+/** A write that webhooks may be asked about. */
+export interface Write {
+  readonly operation: string;
+  readonly info: ResourceInfo;
+  /** What is written: the object itself, or a subresource. */
+  readonly row: Subresource;
+  readonly place: NamespacedName;
+  readonly oldObject: KubernetesObject | undefined;
+  readonly dryRun: boolean;
+  /** Upstream: `UserInfo`. */
+  readonly userInfo: object;
+  /** Such as `CreateOptions`. */
+  readonly options: object;
+  readonly warn: (text: string) => void;
+  readonly signal: AbortSignal | undefined;
+}
+
+interface WebhooksDeps extends BackgroundDeps {
+  readonly catalog: Catalog;
+  readonly contextOf: (info: ResourceInfo) => ResourceContext;
+  readonly uid: () => string;
+  readonly serviceAddress: ServiceAddress | undefined;
+}
+
+/** A webhook that is asked about a write. */
+interface Invocation {
+  readonly webhook: WebhookDefinition;
+  /** The version of the kind in which it gets the object. */
+  readonly as: ResourceInfo;
+}
+
+/** The two kinds of registrations: their plurals, and the registrations by name. */
+type Known = Record<'mutating' | 'validating', Map<string, readonly WebhookDefinition[]>>;
+
+/** How many webhooks are asked about one write at once. */
+const MAX_AT_ONCE = 32;
+
+export class RegisteredWebhooks {
+  private readonly deps: WebhooksDeps;
+  private readonly calls: Calls;
+  private readonly known: Known = { mutating: new Map(), validating: new Map() };
+  /** In the order in which they are asked; absent: they have changed since. */
+  private readonly inOrder: Partial<Record<keyof Known, readonly WebhookDefinition[]>> = {};
+  private readonly loaded: Latch = new Latch();
+  private readonly stopping: AbortController = new AbortController();
+  private readonly following: Promise<void>[] = [];
+  private readonly selectors: WeakMap<object, LabelSelector> = new WeakMap();
+
+  constructor(deps: WebhooksDeps) {
+    this.deps = deps;
+    this.calls = new Calls(deps);
+  }
+
+  /** Resolves when the existing registrations are known. From then on it follows them. */
+  async prepare(): Promise<void> {
+    const { catalog, contextOf, clock, random, onError } = this.deps;
+    const { signal } = this.stopping;
+    for (const which of ['mutating', 'validating'] as const) {
+      const info = catalog.find(`${ADMISSION_GROUP}/v1`, `${which}webhookconfigurations`);
+      if (info === undefined) continue;
+      const follower = new Follower({
+        ...{ storage: contextOf(info).storage, signal, clock, random, onError },
+        whole: (items) => this.whole(which, items),
+        changed: (event) => this.changed(which, event),
+      });
+      const after = await follower.list();
+      if (!signal.aborted) this.following.push(follower.follow(after));
+    }
+    this.loaded.open();
+  }
+
+  /** Writes that wait for the registrations are refused, as these will not be known. */
+  giveUp(error: unknown): void {
+    this.loaded.reject(error);
+  }
+
+  /** Resolves when nothing is running any more. */
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    await Promise.all(this.following);
+    this.calls.stop();
+  }
+
+  /** Resolves with what is written instead of an object. Of a deletion, nothing can be changed. */
+  async mutate<T extends KubernetesObject | undefined>(object: T, write: Write): Promise<T> {
+    await this.ready(write);
+    const { signal } = write;
+    /** Those that want to be asked again if others have changed the object after them, and those that are. */
+    const [asked, again] = [new Set<WebhookDefinition>(), new Set<WebhookDefinition>()];
+    let current = object;
+    const ask = async (webhook: WebhookDefinition): Promise<void> => {
+      const invocation = await this.match(webhook, current, write);
+      if (invocation === undefined) return;
+      const next = (await this.changedBy(invocation, current, write)) as T;
+      if (next !== undefined && !(await inPieces(comparing(next, current), { signal }))) {
+        for (const each of asked) again.add(each);
+        asked.clear();
+        current = next;
+      }
+      if (webhook.reinvocationPolicy === 'IfNeeded') asked.add(webhook);
+    };
+    for (const webhook of this.list('mutating')) await ask(webhook);
+    const second = this.list('mutating').filter((each) => again.has(each));
+    for (const webhook of second) await ask(webhook);
+    return current;
+  }
+
+  /** Rejects if an object may not be written or deleted. */
+  async validate(object: KubernetesObject | undefined, write: Write): Promise<void> {
+    await this.ready(write);
+    const relevant: Invocation[] = [];
+    for (const webhook of this.list('validating')) {
+      const invocation = await this.match(webhook, object, write);
+      if (invocation !== undefined) relevant.push(invocation);
+    }
+    for (let at = 0; at < relevant.length; at += MAX_AT_ONCE) {
+      const some = relevant.slice(at, at + MAX_AT_ONCE).map((each) => this.ask(each, { object, write, isMutating: false }));
+      const failed = (await Promise.allSettled(some)).find((each) => each.status === 'rejected');
+      if (failed) throw failed.reason;
+    }
+  }
+
+  private async ready({ signal }: Write): Promise<void> {
+    if (!this.loaded.isOpen) await untilAborted(this.loaded.promise, signal);
+  }
+
+  private whole(which: keyof Known, items: readonly KubernetesObject[]): void {
+    this.known[which].clear();
+    for (const item of items) this.keep(which, item);
+    delete this.inOrder[which];
+  }
+
+  private changed(which: keyof Known, { type, object }: ChangeEvent<KubernetesObject>): void {
+    if (type === 'DELETED') this.known[which].delete(object.metadata?.name ?? '');
+    else this.keep(which, object);
+    delete this.inOrder[which];
+  }
+
+  private keep(which: keyof Known, object: KubernetesObject): void {
+    this.known[which].set(object.metadata?.name ?? '', (object as WebhookConfiguration).webhooks ?? []);
+  }
+
+  private list(which: keyof Known): readonly WebhookDefinition[] {
+    const byName = (): (readonly [string, readonly WebhookDefinition[]])[] =>
+      [...this.known[which]].sort(([one], [other]) => (one < other ? -1 : 1));
+    this.inOrder[which] ??= byName().flatMap(([, webhooks]) => webhooks);
+    return this.inOrder[which];
+  }
+
+  /** How a webhook is asked about a write; undefined: it is not. Upstream: `ShouldCallHook`. */
+  private async match(
+    webhook: WebhookDefinition,
+    object: KubernetesObject | undefined,
+    write: Write,
+  ): Promise<Invocation | undefined> {
+    const { rules = [], matchPolicy, objectSelector, namespaceSelector } = webhook;
+    const as = infoFor(rules, matchPolicy, write, this.deps.catalog);
+    if (as === undefined) return undefined;
+    const byLabels = this.selectorOf(objectSelector);
+    const isMeant = (one: KubernetesObject | undefined): boolean => one !== undefined && byLabels.matches(one.metadata?.labels);
+    if (!byLabels.isEmpty && !isMeant(object) && !isMeant(write.oldObject)) return undefined;
+    const byNamespace = this.selectorOf(namespaceSelector);
+    const namespace = namespaceOf(write);
+    if (byNamespace.isEmpty || namespace === undefined) return { webhook, as };
+    return byNamespace.matches(await this.labelsOf(namespace, object, write)) ? { webhook, as } : undefined;
+  }
+
+  private selectorOf(object: WebhookDefinition['objectSelector']): LabelSelector {
+    return getOrMake(this.selectors, object, () => LabelSelector.fromObject(object));
+  }
+
+  /** The labels of the namespace of an object. Upstream: `GetNamespaceLabels`. */
+  private async labelsOf(
+    namespace: string,
+    object: KubernetesObject | undefined,
+    { info, row, signal }: Write,
+  ): Promise<Readonly<Record<string, string>> | undefined> {
+    const { namespaces } = this.deps.catalog;
+    if (info === namespaces && row.name === '' && object !== undefined) return object.metadata?.labels;
+    if (namespaces === undefined) return { [NAME_LABEL]: namespace };
+    const found = await this.deps.contextOf(namespaces).storage.get(namespace, { signal });
+    if (found === undefined) throw asDenial(notFound(namespaces, namespace));
+    return { ...found.metadata?.labels, [NAME_LABEL]: namespace };
+  }
+
+  /** What a webhook makes of an object; undefined if it changes nothing. */
+  private async changedBy(
+    invocation: Invocation,
+    object: KubernetesObject | undefined,
+    write: Write,
+  ): Promise<KubernetesObject | undefined> {
+    const { as } = invocation;
+    const { info, row, signal } = write;
+    const shown = await this.inVersion(as, object, write);
+    const { patch } = (await this.ask(invocation, { object: shown, write, isMutating: true })) ?? {};
+    if (patch === undefined || patch.length === 0) return undefined;
+    try {
+      if (shown === undefined) throw new Error('a deletion cannot be changed');
+      const change = await inPieces(toPatch(patch, { type: 'json', kind: row.kind ?? as }), { signal });
+      const kind = row.kind ?? as;
+      const made = (await inPieces(typed(kind, await inPieces(change(shown), { signal })), { signal })) as KubernetesObject;
+      return as === info || row.kind ? made : await inPieces(presenting(info, made), { signal });
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw asDenial(internalFault(`admission webhook ${quoted(invocation.webhook.name)}: ${(error as Error).message}`));
+    }
+  }
+
+  /** An object as a webhook gets it. */
+  private async inVersion<T extends KubernetesObject | undefined>(
+    as: ResourceInfo,
+    object: T,
+    { info, row, signal }: Write,
+  ): Promise<T> {
+    if (object === undefined || as === info || row.kind) return object;
+    return (await inPieces(presenting(as, object), { signal })) as T;
+  }
+
+  /** Resolves with the answer; undefined if the webhook could not be asked, and does not mind. Rejects if it refuses. */
+  private async ask(
+    { webhook, as }: Invocation,
+    { object, write, isMutating }: { object: KubernetesObject | undefined; write: Write; isMutating: boolean },
+  ): Promise<WebhookAnswer | undefined> {
+    const { signal, oldObject } = write;
+    const request = requestOf(as, write, {
+      object: isMutating ? object : await this.inVersion(as, object, write),
+      oldObject: await this.inVersion(as, oldObject, write),
+    });
+    try {
+      const answer = await this.calls.ask(webhook, request, { isMutating, signal });
+      for (const text of answer.warnings) write.warn(text);
+      if (answer.allowed) return answer;
+      throw refusalBy(webhook.name, answer.status);
+    } catch (error) {
+      if (!(error instanceof CallFailed)) throw error;
+      if (webhook.failurePolicy !== 'Ignore') throw asDenial(internalFault(error.message));
+      this.deps.onError(error);
+      return undefined;
+    }
+  }
+}
+
+/** The namespace of a write; that of a namespace is its own name. Undefined: it is in none. */
+const namespaceOf = ({ info, place }: Write): string | undefined =>
+  info.resourceName === 'namespaces' ? place.name : place.namespace;
+
+/** The version of the kind about which a webhook is asked: that of the write, or another for which it is registered. */
+function infoFor(rules: readonly WebhookRule[], matchPolicy: string, write: Write, catalog: Catalog): ResourceInfo | undefined {
+  const { info } = write;
+  if (rules.some((rule) => isFor(rule, info, write))) return info;
+  if (matchPolicy === 'Exact' || !info.shared) return undefined;
+  const others = catalog.all.filter((each) => each.prefix === info.prefix && each !== info);
+  for (const rule of rules) {
+    const found = others.find((each) => isFor(rule, each, write));
+    if (found) return found;
+  }
+  return undefined;
+}
+
+/** Whether a rule names a write, in a version of its kind. Upstream: `rules.Matcher`. */
+function isFor(rule: WebhookRule, info: ResourceInfo, { operation, row, place }: Write): boolean {
+  const { operations = [], apiGroups = [], apiVersions = [], resources = [], scope = '*' } = rule;
+  const names = (list: readonly string[], one: string): boolean => list.includes('*') || list.includes(one);
+  const isInside = info.namespaced && place.namespace !== undefined;
+  return (
+    names(operations, operation) &&
+    names(apiGroups, info.group) &&
+    names(apiVersions, info.version) &&
+    (scope === '*' || (scope === 'Namespaced') === isInside) &&
+    resources.some((each) => {
+      const slash = each.indexOf('/');
+      const [resource, part] = slash < 0 ? [each, ''] : [each.slice(0, slash), each.slice(slash + 1)];
+      return (resource === '*' || resource === info.plural) && (part === '*' || part === row.name);
+    })
+  );
+}
+
+/** Upstream: `CreateV1AdmissionReview`. */
+function requestOf(
+  as: ResourceInfo,
+  write: Write,
+  { object, oldObject }: { readonly object: KubernetesObject | undefined; readonly oldObject: KubernetesObject | undefined },
+): object {
+  const { info, row, operation, place, userInfo, dryRun, options } = write;
+  const kindOf = (one: ResourceInfo): object => {
+    const { group, version, kind } = row.kind ?? one;
+    return { group, version, kind };
+  };
+  const resourceOf = ({ group, version, plural }: ResourceInfo): object => ({ group, version, resource: plural });
+  const namespace = namespaceOf(write);
+  return {
+    ...{ kind: kindOf(as), resource: resourceOf(as), ...(row.name && { subResource: row.name }) },
+    ...{ requestKind: kindOf(info), requestResource: resourceOf(info), ...(row.name && { requestSubResource: row.name }) },
+    ...{ ...(place.name && { name: place.name }), ...(namespace && { namespace }) },
+    ...{ operation, userInfo, object: object ?? null, oldObject: oldObject ?? null, dryRun, options },
+  };
+}
+
+/** Upstream: `ToStatusErr`. */
+function refusalBy(name: string, status: WebhookAnswer['status']): Error {
+  const { code, reason, message, details } = status;
+  const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+  const why = text(message) || text(reason);
+  const said = `admission webhook ${quoted(name)} denied the request${why ? `: ${why}` : ' without explanation'}`;
+  const isCode = typeof code === 'number' && Number.isInteger(code) && code >= 400 && code <= 599;
+  return asDenial(refused(isCode ? code : 400, text(reason), said, isRecord(details) ? details : undefined));
+}

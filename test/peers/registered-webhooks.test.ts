@@ -1,0 +1,386 @@
+// The same webhooks, registered at a real kube-apiserver and at an ApiServer: they are asked the same, and clients get the same answers.
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BUILT_IN_KINDS, kubernetesKinds, ApiServer as OurServer, WEBHOOK_CONFIGURATIONS } from '../../src/apiserver/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+import { component, isMissing } from '../components.ts';
+import { eventually } from '../eventually.ts';
+import { patched, type ReviewServer, startReviewServer } from '../unit/review-server.ts';
+import { type ApiServer, startApiServer } from './apiserver.ts';
+
+const START_MS = 90_000;
+const MAPS = '/api/v1/namespaces/default/configmaps';
+const PODS = '/api/v1/namespaces/default/pods';
+const BOXES = '/apis/example.com/v1/namespaces/default/boxes';
+const REGISTRATIONS = '/apis/admissionregistration.k8s.io/v1';
+const MERGE = 'application/merge-patch+json';
+const JSON_PATCH = 'application/json-patch+json';
+const APPLY = 'application/apply-patch+yaml';
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into objects
+type Any = any;
+
+const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+const version = (name: string, storage: boolean): object => ({
+  ...{ name, served: true, storage },
+  subresources: { status: {}, scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' } },
+  schema: { openAPIV3Schema: { type: 'object', properties: { spec: open, status: open } } },
+});
+const BOXES_CRD = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'boxes.example.com' },
+  spec: {
+    group: 'example.com',
+    scope: 'Namespaced',
+    names: { plural: 'boxes', singular: 'box', kind: 'Box', listKind: 'BoxList' },
+    versions: [version('v1', true), version('v2', false)],
+  },
+};
+
+const real = component('kube-apiserver');
+const test = it.skipIf(isMissing(real));
+
+let theirs: ApiServer;
+let ours: OurServer;
+let http: Server;
+let url = '';
+let reviews: ReviewServer;
+
+beforeAll(async () => {
+  if (isMissing(real)) return;
+  const [pods] = await kubernetesKinds('pods/v1');
+  ours = new OurServer({
+    ...{ storage: new MemoryStorage(), customResourceDefinitions: true, managedFields: 'always' },
+    resources: [...BUILT_IN_KINDS, pods, ...WEBHOOK_CONFIGURATIONS],
+    ...{ authenticate: () => ({ username: 'admin' }), onError: () => {} },
+  });
+  http = createServer(ours.handler);
+  await ours.ready;
+  await new Promise<void>((resolve) => void http.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
+  [theirs, reviews] = await Promise.all([startApiServer(), startReviewServer()]);
+  for (const base of [theirs.url, url]) {
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(BOXES_CRD) };
+    expect((await theirs.fetch(`${base}/apis/apiextensions.k8s.io/v1/customresourcedefinitions`, init)).status).toBe(201);
+    await eventually(async () => expect((await theirs.fetch(base + BOXES)).status).toBe(200));
+  }
+}, START_MS);
+
+afterAll(async () => {
+  await theirs?.stop();
+  await ours?.shutdown();
+  http?.closeAllConnections();
+  http?.close();
+  await reviews?.stop();
+}, START_MS);
+
+type Asked = readonly [method: string, path: string, body?: object | readonly unknown[], type?: string];
+
+interface Got {
+  readonly code: number;
+  readonly body: Any;
+  readonly warnings: string | null;
+}
+
+/** What each server makes by itself. */
+function content(object: Any): unknown {
+  if (object === null || typeof object !== 'object') return object;
+  const { uid, creationTimestamp, resourceVersion, managedFields, generation, ...metadata } = object.metadata ?? {};
+  return { ...object, metadata };
+}
+
+async function ask(base: string, [method, path, body, type = 'application/json']: Asked): Promise<Got> {
+  const sent = body === undefined ? '' : JSON.stringify(body);
+  const headers = { 'content-type': type, 'content-length': String(Buffer.byteLength(sent)) };
+  const response = await theirs.fetch(base + path, { method, headers: method === 'GET' ? {} : headers, body: sent });
+  const made = (await response.json()) as Any;
+  const { details, ...status } = made;
+  // A deletion's Status has the uid; clients read no reason and an empty one alike.
+  if (status.reason === '') delete status.reason;
+  const told = made.kind === 'Status' ? (made.status === 'Success' ? status : { ...status, details }) : content(made);
+  return { code: response.status, body: told, warnings: response.headers.get('warning') };
+}
+
+/** What a webhook was asked, but for who asks and what each server makes by itself. */
+function shown({ path, review }: ReviewServer['asked'][number]): object {
+  const { uid, userInfo, object, oldObject, ...request } = review.request;
+  expect([typeof uid, typeof userInfo.username]).toEqual(['string', 'string']);
+  return { path, ...review, request: { ...request, object: content(object), oldObject: content(oldObject) } };
+}
+
+/** Asks both servers. Their answers, and what webhooks are asked, must be the same. */
+async function both(...asked: Asked): Promise<Got & { readonly seen: readonly Any[] }> {
+  const sides: { got: Got; seen: readonly object[] }[] = [];
+  for (const base of [theirs.url, url]) {
+    reviews.asked.length = 0;
+    const got = await ask(base, asked);
+    // Validating webhooks are asked at once.
+    const seen = reviews.asked.map(shown).sort((one, other) => ((one as Any).path < (other as Any).path ? -1 : 1));
+    sides.push({ got, seen });
+  }
+  const [one, other] = sides as [(typeof sides)[0], (typeof sides)[0]];
+  expect({ asked, ...other.got }).toEqual({ asked, ...one.got });
+  expect({ asked, seen: other.seen }).toEqual({ asked, seen: one.seen });
+  return { ...one.got, seen: one.seen };
+}
+
+const RULE = { operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['configmaps'] };
+const webhook = (path: string, more: object = {}): object => ({
+  ...{ name: `${path}.example.com`, admissionReviewVersions: ['v1'], sideEffects: 'None', rules: [RULE] },
+  clientConfig: { url: `${reviews.url}/${path}`, caBundle: reviews.ca },
+  ...more,
+});
+
+/** Registers webhooks at both servers for the time of a test, and waits until they are asked. */
+async function registered(
+  kind: 'Mutating' | 'Validating',
+  webhooks: readonly object[],
+  use: () => Promise<void>,
+  name: string = 'hooks',
+): Promise<void> {
+  const path = `${REGISTRATIONS}/${kind.toLowerCase()}webhookconfigurations`;
+  const rules = [{ ...RULE, resources: ['secrets'] }];
+  const body = { apiVersion: 'admissionregistration.k8s.io/v1', kind: `${kind}WebhookConfiguration`, metadata: { name } };
+  const probe = webhook('probe', { rules });
+  await both('POST', path, { ...body, webhooks: [...webhooks, probe] });
+  const probed = async (base: string, isAsked: boolean): Promise<void> => {
+    reviews.asked.length = 0;
+    await ask(base, ['POST', '/api/v1/namespaces/default/secrets?dryRun=All', { metadata: { name: 'probe' } }]);
+    expect(reviews.asked.some((each) => each.path.startsWith('/probe'))).toBe(isAsked);
+  };
+  for (const base of [theirs.url, url]) await eventually(() => probed(base, true));
+  try {
+    await use();
+  } finally {
+    reviews.decide.clear();
+    for (const base of [theirs.url, url]) {
+      await ask(base, ['DELETE', `${path}/${name}`]);
+      await eventually(() => probed(base, false));
+    }
+  }
+}
+
+const map = (name: string, data: object, labels?: object): object => ({ metadata: { name, ...(labels && { labels }) }, data });
+
+describe('registrations', () => {
+  const WRONG: readonly (readonly [string, object])[] = [
+    [
+      'nothing but a name',
+      { clientConfig: undefined, sideEffects: undefined, admissionReviewVersions: undefined, rules: undefined },
+    ],
+    ['no name', { name: '' }],
+    ['a short name', { name: 'a.b' }],
+    ['a wrong name', { name: 'A_b.example.com' }],
+    ['both places', { clientConfig: { url: 'https://x', service: { namespace: 'n', name: 's' } } }],
+    ['http', { clientConfig: { url: 'http://x/y' } }],
+    ['no host', { clientConfig: { url: 'https:///y' } }],
+    ['a user, a query and a fragment', { clientConfig: { url: 'https://u:p@x/y?q=1#f' } }],
+    ['no URL', { clientConfig: { url: 'x' } }],
+    ['a service without names', { clientConfig: { service: { namespace: '', name: '' } } }],
+    ['a wrong port', { clientConfig: { service: { namespace: 'n', name: 's', port: 70_000 } } }],
+    ['a wrong path', { clientConfig: { service: { namespace: 'n', name: 's', path: 'a//B' } } }],
+    ['the path //', { clientConfig: { service: { namespace: 'n', name: 's', path: '//' } } }],
+    ['no side effects', { sideEffects: undefined }],
+    ['unknown side effects', { sideEffects: 'Some' }],
+    ['a long time', { timeoutSeconds: 31 }],
+    ['no time', { timeoutSeconds: 0 }],
+    ['unknown policies', { failurePolicy: 'Fall', matchPolicy: 'Same' }],
+    ['unknown versions of reviews', { admissionReviewVersions: ['v2', 'V3'] }],
+    ['a version twice', { admissionReviewVersions: ['v1', 'v1'] }],
+    ['empty rules', { rules: [{}] }],
+    [
+      'mixed rules',
+      { rules: [{ operations: ['*', 'CREATE'], apiGroups: ['*', 'a'], apiVersions: ['*', 'v1'], resources: ['*', 'a'] }] },
+    ],
+    [
+      'wrong rules',
+      {
+        rules: [{ ...RULE, operations: ['READ'], apiVersions: [''], resources: ['', 'a/*', 'a/b', '*/c', 'd/c'], scope: 'All' }],
+      },
+    ],
+    ['everything and more', { rules: [{ ...RULE, resources: ['*/*', 'a'] }] }],
+    [
+      'wrong selectors',
+      {
+        namespaceSelector: { matchLabels: { 'a b': 'c d' }, matchExpressions: [{ key: 'x', operator: 'In' }] },
+        objectSelector: {
+          matchExpressions: [
+            { key: '-', operator: 'Exists', values: ['a b'] },
+            { key: 'x', operator: 'Is' },
+          ],
+        },
+      },
+    ],
+  ];
+
+  test('with mistakes are refused for the same reasons', async () => {
+    for (const kind of ['Mutating', 'Validating']) {
+      const path = `${REGISTRATIONS}/${kind.toLowerCase()}webhookconfigurations`;
+      const head = { apiVersion: 'admissionregistration.k8s.io/v1', kind: `${kind}WebhookConfiguration` };
+      const metadata = { name: 'wrong' };
+      for (const [, more] of WRONG) {
+        const { code } = await both('POST', path, { ...head, metadata, webhooks: [webhook('a', more)] });
+        expect(code).toBeGreaterThanOrEqual(400);
+      }
+      const twins = [webhook('a', { reinvocationPolicy: 'Often' }), webhook('a')];
+      expect((await both('POST', path, { ...head, metadata, webhooks: twins })).code).toBe(422);
+    }
+  });
+
+  test('have the same defaults, and change in the same way', async () => {
+    for (const kind of ['Mutating', 'Validating']) {
+      const path = `${REGISTRATIONS}/${kind.toLowerCase()}webhookconfigurations`;
+      const head = { apiVersion: 'admissionregistration.k8s.io/v1', kind: `${kind}WebhookConfiguration` };
+      const service = { namespace: 'n', name: 's' };
+      const none = { operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['none'] };
+      const rules = [none];
+      const webhooks = [webhook('a', { clientConfig: { service }, rules }), webhook('b', { rules: undefined })];
+      await both('POST', path, { ...head, metadata: { name: 'right' }, webhooks });
+      await both(
+        'PATCH',
+        `${path}/right`,
+        { webhooks: [{ name: 'a.example.com', timeoutSeconds: 3 }] },
+        'application/strategic-merge-patch+json',
+      );
+      await both('PATCH', `${path}/right`, { webhooks: [] }, MERGE);
+      await both('GET', `${path}/right`);
+      await both('DELETE', `${path}/right`);
+    }
+  });
+});
+
+describe('webhooks', () => {
+  test('are asked the same about each write', async () => {
+    const everything = { rules: [{ ...RULE, resources: ['configmaps', 'pods/*', 'pods', 'boxes/*', 'boxes', 'namespaces'] }] };
+    await registered('Validating', [webhook('all', everything)], async () => {
+      const made = await both('POST', `${MAPS}?fieldManager=me&fieldValidation=Strict`, map('a', { k: '1' }));
+      expect([made.code, made.seen.length]).toEqual([201, 1]);
+      await both('PUT', `${MAPS}/a?dryRun=All`, map('a', { k: '2' }));
+      await both('PATCH', `${MAPS}/a`, { data: { k: '3' } }, MERGE);
+      await both('PATCH', `${MAPS}/a?fieldManager=x`, [{ op: 'add', path: '/data/l', value: '4' }], JSON_PATCH);
+      const applied = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'b' }, data: { k: '5' } };
+      await both('PATCH', `${MAPS}/b?fieldManager=me&force=true`, applied, APPLY);
+      await both('PATCH', `${MAPS}/b?fieldManager=me`, { ...applied, data: { k: '6' } }, APPLY);
+      await both('DELETE', `${MAPS}/a`);
+      const box = { apiVersion: 'example.com/v1', kind: 'Box', metadata: { name: 'box' }, spec: { replicas: 1 } };
+      await both('POST', BOXES, box);
+      await both('PATCH', `${BOXES}/box/status`, { status: { replicas: 1 } }, MERGE);
+      await both('PATCH', `${BOXES}/box/scale`, { spec: { replicas: 3 } }, MERGE);
+      await both('PUT', `${BOXES.replace('v1', 'v2')}/box/scale?dryRun=All`, {
+        ...{
+          apiVersion: 'autoscaling/v1',
+          kind: 'Scale',
+          metadata: { name: 'box', namespace: 'default' },
+          spec: { replicas: 4 },
+        },
+      });
+      await both('DELETE', `${BOXES}/box`);
+      await both('POST', '/api/v1/namespaces', { metadata: { name: 'hooked', labels: { a: 'b' } } });
+    });
+  });
+
+  test('registered for another version get the object in that one', async () => {
+    const rules = [{ ...RULE, apiGroups: ['example.com'], apiVersions: ['v2'], resources: ['boxes', 'boxes/*'] }];
+    const exact = { rules, matchPolicy: 'Exact' };
+    await registered('Mutating', [webhook('other', { rules }), webhook('exact', exact)], async () => {
+      reviews.decide.set('/other', ({ object }) => patched({ op: 'add', path: '/spec/seen', value: object.apiVersion }));
+      const box = { apiVersion: 'example.com/v1', kind: 'Box', metadata: { name: 'two' }, spec: { replicas: 1 } };
+      const { body, seen } = await both('POST', BOXES, box);
+      expect([body.spec.seen, seen.length]).toEqual(['example.com/v2', 1]);
+      // A patch that changes nothing.
+      reviews.decide.set('/other', () => patched({ op: 'test', path: '/spec/replicas', value: 1 }));
+      await both('PATCH', `${BOXES}/two`, { spec: { more: 1 } }, MERGE);
+      reviews.decide.clear();
+      await both('PATCH', `${BOXES}/two/status`, { status: { replicas: 1 } }, MERGE);
+      await both('PATCH', `${BOXES}/two/scale`, { spec: { replicas: 3 } }, MERGE);
+      await both('DELETE', `${BOXES.replace('v1', 'v2')}/two`);
+    });
+  });
+
+  test('with selectors', async () => {
+    const hooks = [
+      webhook('web', { objectSelector: { matchLabels: { app: 'web' } } }),
+      webhook('here', { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'default' } } }),
+      webhook('elsewhere', {
+        namespaceSelector: { matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['default'] }] },
+      }),
+    ];
+    await registered('Validating', hooks, async () => {
+      await both('POST', MAPS, map('s', {}, { app: 'web' }));
+      await both('PATCH', `${MAPS}/s`, { metadata: { labels: null } }, MERGE);
+      await both('PATCH', `${MAPS}/s`, { data: { x: 'y' } }, MERGE);
+      await both('DELETE', `${MAPS}/s`);
+      await both('POST', MAPS.replace('default', 'missing'), map('s', {}));
+    });
+  });
+
+  test('refuse, warn, and change with the same answers', async () => {
+    await registered('Mutating', [webhook('a', { reinvocationPolicy: 'IfNeeded' }), webhook('b')], async () => {
+      let turn = 0;
+      for (const response of [
+        { allowed: false },
+        {
+          allowed: false,
+          status: { code: 422, reason: 'Invalid', message: 'no "x"', details: { name: 'n', causes: [{ field: 'f' }] } },
+        },
+        { allowed: false, status: { code: 200, status: 'Success', message: 'fine' } },
+        { allowed: false, status: { reason: 'Forbidden' } },
+        { allowed: true, warnings: ['mind "it"', 'and this'] },
+        patched({ op: 'add', path: '/data/b', value: 'b' }),
+        patched({ op: 'add', path: '/metadata/labels', value: { 'not a label': 'x' } }),
+        patched(),
+        { allowed: true, patch: '', patchType: null },
+      ]) {
+        reviews.decide.set('/b', () => response);
+        await both('POST', MAPS, map(`r-${turn++}`, { k: 'k' }));
+      }
+    });
+  });
+
+  test('that cannot be asked: the same codes and reasons', async () => {
+    const policies = [webhook('fail'), webhook('ignore', { failurePolicy: 'Ignore' })];
+    await registered('Mutating', policies, async () => {
+      for (const response of [
+        { allowed: true, uid: 'another' },
+        { allowed: true, patch: 'W10=' },
+        { allowed: true, patchType: 'JSONPatch' },
+        { raw: '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}' },
+        { raw: 'no', httpStatus: 400 },
+        { raw: 'no', httpStatus: 404 },
+        { raw: '{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not now","code":504}', httpStatus: 504 },
+      ]) {
+        reviews.decide.set('/fail', () => response);
+        const bodies = [];
+        for (const base of [theirs.url, url]) bodies.push(await ask(base, ['POST', `${MAPS}?dryRun=All`, map('f', {})]));
+        const [one, other] = bodies as [Got, Got];
+        const plain = ({ code, body: { message, details, ...status } }: Got): object => ({
+          ...{ code, status },
+          message: message.replace(/"[0-9a-f]{8}-[-0-9a-f]*"/g, 'UID'),
+        });
+        expect(plain(other)).toEqual(plain(one));
+        reviews.decide.clear();
+        reviews.decide.set('/ignore', () => response);
+        await both('POST', `${MAPS}?dryRun=All`, map('f', {}));
+        reviews.decide.clear();
+      }
+    });
+  });
+
+  test('a Pod, its binding and its ephemeral containers', async () => {
+    await registered('Validating', [webhook('pods', { rules: [{ ...RULE, resources: ['pods/binding'] }] })], async () => {
+      for (const base of [theirs.url, url]) {
+        const spec = {
+          containers: [{ name: 'a', image: 'a' }],
+          terminationGracePeriodSeconds: 0,
+          automountServiceAccountToken: false,
+        };
+        await ask(base, ['POST', PODS, { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec }]);
+      }
+      const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name: 'p' }, target: { kind: 'Node', name: 'n' } };
+      const { seen } = await both('POST', `${PODS}/p/binding`, binding);
+      expect(seen.length).toBe(1);
+    });
+  });
+});

@@ -1,0 +1,490 @@
+// Webhooks that clients register: who is asked about what, in which order, and what becomes of the answers.
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type ApiServer,
+  BUILT_IN_KINDS,
+  kubernetesKinds,
+  type ResourceDefinition,
+  WEBHOOK_CONFIGURATIONS,
+} from '../../src/apiserver/index.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { eventually } from '../eventually.ts';
+import { ORDER, ORDERS, rig } from './apiserver-rig.ts';
+import { patched, type ReviewServer, startReviewServer } from './review-server.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into objects
+type Any = any;
+
+const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1';
+const MAPS = '/api/v1/namespaces/default/configmaps';
+
+let reviews: ReviewServer;
+let servers: ApiServer[] = [];
+beforeAll(async () => {
+  reviews = await startReviewServer();
+});
+afterEach(async () => {
+  for (const server of servers) await server.shutdown();
+  servers = [];
+  reviews.asked.length = 0;
+  reviews.decide.clear();
+});
+afterAll(() => reviews.stop());
+
+const RULE = { operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] };
+
+/** A webhook at a path, which is also its name. */
+const webhook = (path: string, more: object = {}): object => ({
+  ...{ name: `${path}.example.com`, admissionReviewVersions: ['v1'], sideEffects: 'None', rules: [RULE] },
+  clientConfig: { url: `${reviews.url}/${path}`, caBundle: reviews.ca },
+  ...more,
+});
+
+type Call = ReturnType<typeof rig>['call'];
+
+function start(options: Parameters<typeof rig>[0] = {}): { call: Call; errors: unknown[] } {
+  const errors: unknown[] = [];
+  const resources = [...BUILT_IN_KINDS, ORDERS, ...WEBHOOK_CONFIGURATIONS] as readonly ResourceDefinition[];
+  const { server, call } = rig({ resources, onError: (error) => void errors.push(error), ...options });
+  servers.push(server);
+  return { call, errors };
+}
+
+/** Registers webhooks, and waits until they are asked. */
+async function register(call: Call, kind: 'Mutating' | 'Validating', ...webhooks: readonly object[]): Promise<void> {
+  const plural = `${kind.toLowerCase()}webhookconfigurations`;
+  const name = `${kind.toLowerCase()}-${servers.length}`;
+  const probe = webhook('probe', { rules: [{ ...RULE, resources: ['secrets'] }] });
+  const answer = await call('POST', `${CONFIGURATIONS}/${plural}`, { metadata: { name }, webhooks: [...webhooks, probe] });
+  expect([answer.code, answer.body]).toMatchObject([201, {}]);
+  await eventually(async () => {
+    await call('POST', '/api/v1/namespaces/default/secrets?dryRun=All', { metadata: { name: 'probe' } });
+    expect(reviews.asked.some(({ path }) => path.startsWith('/probe'))).toBe(true);
+  });
+  reviews.asked.length = 0;
+}
+
+const map = (name: string, data: object = {}, labels: object = {}): object => ({ metadata: { name, labels }, data });
+const WARNING = /299 - "([^"]*)"/g;
+const warningsOf = ({ headers }: { headers: Headers }): string[] =>
+  [...(headers.get('warning') ?? '').matchAll(WARNING)].map(([, text]) => text as string);
+const paths = (): string[] => reviews.asked.map(({ path }) => path.split('?')[0] as string);
+
+describe('a registered webhook', () => {
+  it('is asked about a creation, an update, a patch and a deletion, with who does it', async () => {
+    const { call } = start({ authenticate: () => ({ username: 'jo', uid: '7', groups: ['dev'], extra: { team: ['a'] } }) });
+    await register(call, 'Validating', webhook('all'));
+    await call('POST', `${MAPS}?fieldManager=me`, map('a', { x: '1' }));
+    await call('PUT', `${MAPS}/a?dryRun=All`, map('a', { x: '2' }));
+    await call('PATCH', `${MAPS}/a`, { data: { x: '3' } }, { 'content-type': 'application/merge-patch+json' });
+    await call('DELETE', `${MAPS}/a`);
+    const resource = { group: '', version: 'v1', resource: 'configmaps' };
+    const kind = { group: '', version: 'v1', kind: 'ConfigMap' };
+    const common = {
+      ...{ kind, resource, requestKind: kind, requestResource: resource, name: 'a', namespace: 'default' },
+      userInfo: { username: 'jo', uid: '7', groups: ['dev'], extra: { team: ['a'] } },
+    };
+    const options = (verb: string, more: object = {}): object => ({
+      kind: `${verb}Options`,
+      apiVersion: 'meta.k8s.io/v1',
+      ...more,
+    });
+    const data = (x: string): object => ({ apiVersion: 'v1', kind: 'ConfigMap', data: { x } });
+    expect(reviews.asked.map(({ path, review }) => [path, review.apiVersion, review.request])).toMatchObject([
+      [
+        '/all?timeout=10s',
+        'admission.k8s.io/v1',
+        {
+          ...common,
+          operation: 'CREATE',
+          object: data('1'),
+          oldObject: null,
+          dryRun: false,
+          options: options('Create', { fieldManager: 'me' }),
+        },
+      ],
+      [
+        '/all?timeout=10s',
+        'admission.k8s.io/v1',
+        {
+          ...common,
+          operation: 'UPDATE',
+          object: data('2'),
+          oldObject: data('1'),
+          dryRun: true,
+          options: options('Update', { dryRun: ['All'] }),
+        },
+      ],
+      [
+        '/all?timeout=10s',
+        'admission.k8s.io/v1',
+        { ...common, operation: 'UPDATE', object: data('3'), oldObject: data('1'), dryRun: false, options: options('Update') },
+      ],
+      [
+        '/all?timeout=10s',
+        'admission.k8s.io/v1',
+        { ...common, operation: 'DELETE', object: null, oldObject: data('3'), dryRun: false, options: options('Delete') },
+      ],
+    ]);
+  });
+
+  it('refuses with its code, reason, words and details, and warns', async () => {
+    const { call } = start();
+    await register(call, 'Validating', webhook('a'), webhook('b'));
+    const details = { name: 'x', causes: [{ field: 'data.x', message: 'no' }] };
+    for (const [status, expected] of [
+      [
+        { code: 422, reason: 'Invalid', message: 'bad', details },
+        { code: 422, reason: 'Invalid', message: ': bad', details },
+      ],
+      [
+        { code: 403, reason: 'Forbidden' },
+        { code: 403, message: ': Forbidden' },
+      ],
+      [undefined, { code: 400, message: ' without explanation' }],
+      [
+        { code: 200, message: 'fine' },
+        { code: 400, message: ': fine' },
+      ],
+      [
+        { code: 999, message: 7, reason: 8, details: 9 },
+        { code: 400, message: ' without explanation' },
+      ],
+    ] as const) {
+      reviews.decide.set('/b', () => ({ allowed: false, status, warnings: ['careful', 7] }));
+      const answer = await call('POST', MAPS, map('a'));
+      const message = `admission webhook "b.example.com" denied the request${expected.message}`;
+      expect([answer.code, answer.body]).toMatchObject([expected.code, { ...expected, message }]);
+      expect(warningsOf(answer)).toEqual(['careful']);
+    }
+    expect((await call('GET', `${MAPS}/a`)).code).toBe(404);
+  });
+
+  it('is not asked about registrations, or a wrong one could not be mended', async () => {
+    const { call } = start();
+    const everything = { ...RULE, resources: ['*/*'] };
+    await register(call, 'Validating', webhook('none', { rules: [everything] }));
+    reviews.decide.set('/none', () => ({ allowed: false }));
+    expect((await call('POST', MAPS, map('a'))).code).toBe(400);
+    expect((await call('DELETE', `${CONFIGURATIONS}/validatingwebhookconfigurations/validating-1`)).code).toBe(200);
+    await eventually(async () => expect((await call('POST', MAPS, map('a'))).code).toBe(201));
+  });
+
+  it('that was registered before the server started is asked about the first write', async () => {
+    const first = rig({ resources: [...BUILT_IN_KINDS, ...WEBHOOK_CONFIGURATIONS] });
+    servers.push(first.server);
+    const stored = await first.call('POST', `${CONFIGURATIONS}/validatingwebhookconfigurations`, {
+      ...{ metadata: { name: 'x' }, webhooks: [webhook('no')] },
+    });
+    expect(stored.code).toBe(201);
+    reviews.decide.set('/no', () => ({ allowed: false }));
+    const { call } = start({ storage: first.storage, resources: [...BUILT_IN_KINDS, ...WEBHOOK_CONFIGURATIONS] });
+    expect((await call('POST', MAPS, map('a'))).code).toBe(400);
+  });
+
+  it('is asked about a Binding as a creation', async () => {
+    const [pods] = await kubernetesKinds('pods/v1');
+    const { call } = start({ resources: [...BUILT_IN_KINDS, pods, ...WEBHOOK_CONFIGURATIONS] });
+    await register(call, 'Validating', webhook('pods', { rules: [{ ...RULE, resources: ['*/*'] }] }));
+    const path = '/api/v1/namespaces/default/pods';
+    const containers = [{ name: 'a', image: 'a' }];
+    await call('POST', path, { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, spec: { containers } });
+    const target = { kind: 'Node', name: 'n' };
+    const bound = await call('POST', `${path}/a/binding`, { apiVersion: 'v1', kind: 'Binding', metadata: { name: 'a' }, target });
+    expect(bound.code).toBe(201);
+    expect(reviews.asked.map(({ review }) => review.request)).toMatchObject([
+      { operation: 'CREATE', kind: { kind: 'Pod' } },
+      { operation: 'CREATE', kind: { kind: 'Binding' }, subResource: 'binding', object: { target }, oldObject: null },
+    ]);
+  });
+});
+
+describe('which webhooks are asked', () => {
+  const asked = async (...writes: readonly (() => Promise<unknown>)[]): Promise<string[][]> => {
+    const all: string[][] = [];
+    for (const write of writes) {
+      reviews.asked.length = 0;
+      await write();
+      all.push(
+        paths()
+          .map((path) => path.slice(1))
+          .sort(),
+      );
+    }
+    return all;
+  };
+
+  it('say their rules', async () => {
+    const { call } = start();
+    const rules: Readonly<Record<string, object>> = {
+      'all.of': { resources: ['*/*'] },
+      'no.parts': {},
+      'only.parts': { resources: ['*/status'] },
+      'own.parts': { resources: ['orders/*'] },
+      'create.delete': { operations: ['CREATE', 'DELETE'] },
+      'update.of': { operations: ['UPDATE'], resources: ['*/*'] },
+      'the.core': { apiGroups: [''] },
+      'the.group': { apiGroups: ['example.com'], apiVersions: ['v1'], resources: ['orders', 'orders/status'] },
+      'a.version': { apiVersions: ['v2'] },
+      'in.namespaces': { scope: 'Namespaced' },
+      'in.none': { scope: 'Cluster' },
+    };
+    const hooks = Object.entries(rules).map(([name, more]) => webhook(name, { rules: [{ ...RULE, ...more }] }));
+    await register(call, 'Validating', ...hooks);
+    const status = { metadata: { name: 'o' }, status: { phase: 'x' } };
+    const path = '/apis/example.com/v1/namespaces/default/orders';
+    expect(
+      await asked(
+        () => call('POST', MAPS, map('a')),
+        () => call('POST', path, { ...ORDER, metadata: { name: 'o' } }),
+        () => call('PUT', `${path}/o/status`, { ...ORDER, ...status }),
+        () => call('POST', '/api/v1/namespaces', { metadata: { name: 'n' } }),
+        () => call('DELETE', `${path}/o`),
+      ),
+    ).toEqual([
+      ['all.of', 'create.delete', 'in.namespaces', 'no.parts', 'the.core'],
+      ['all.of', 'create.delete', 'in.namespaces', 'no.parts', 'own.parts', 'the.group'],
+      ['all.of', 'only.parts', 'own.parts', 'the.group', 'update.of'],
+      ['all.of', 'create.delete', 'in.none', 'no.parts', 'the.core'],
+      ['all.of', 'create.delete', 'in.namespaces', 'no.parts', 'own.parts', 'the.group'],
+    ]);
+  });
+
+  it('say labels, of the object before or after, and of the namespace', async () => {
+    const { call } = start();
+    const only = (member: string, matchLabels: object): object => ({ [member]: { matchLabels } });
+    await call('POST', '/api/v1/namespaces', { metadata: { name: 'n', labels: { env: 'dev' } } });
+    await register(
+      call,
+      'Validating',
+      webhook('of.web', only('objectSelector', { app: 'web' })),
+      webhook('in.dev', only('namespaceSelector', { env: 'dev' })),
+      webhook('in.n', only('namespaceSelector', { 'kubernetes.io/metadata.name': 'n' })),
+      webhook('not.n', {
+        namespaceSelector: { matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['n'] }] },
+      }),
+    );
+    const inN = '/api/v1/namespaces/n/configmaps';
+    expect(
+      await asked(
+        () => call('POST', MAPS, map('a', {}, { app: 'web' })),
+        () => call('PUT', `${MAPS}/a`, map('a')),
+        () => call('PUT', `${MAPS}/a`, map('a', { x: '1' })),
+        () => call('POST', inN, map('a')),
+        () => call('POST', '/api/v1/namespaces', { metadata: { name: 'm', labels: { env: 'dev', app: 'web' } } }),
+        () => call('PUT', '/api/v1/namespaces/n', { metadata: { name: 'n', labels: { env: 'live' } } }),
+        () => call('POST', inN, map('b')),
+      ),
+    ).toEqual([
+      ['not.n', 'of.web'],
+      ['not.n', 'of.web'],
+      ['not.n'],
+      ['in.dev', 'in.n'],
+      ['in.dev', 'not.n', 'of.web'],
+      ['in.n'],
+      ['in.n'],
+    ]);
+  });
+
+  it('that are registered for another version get the object in that one, unless they say Exact', async () => {
+    const v2 = { ...ORDERS, version: 'v2' } as ResourceDefinition;
+    const { call } = start({
+      resources: [...BUILT_IN_KINDS, ORDERS as ResourceDefinition, v2, ...WEBHOOK_CONFIGURATIONS],
+      convert: {
+        'orders.example.com': (object: Any, apiVersion) => {
+          const { item, thing } = object.spec;
+          return { ...object, apiVersion, spec: apiVersion.endsWith('v2') ? { thing: item } : { item: thing } };
+        },
+      },
+    });
+    const rules = [{ ...RULE, apiVersions: ['v2'], resources: ['orders'] }];
+    await register(call, 'Mutating', webhook('a', { rules }), webhook('b', { rules, matchPolicy: 'Exact' }));
+    reviews.decide.set('/a', () => patched({ op: 'replace', path: '/spec/thing', value: 'tea' }));
+    const made = await call('POST', '/apis/example.com/v1/namespaces/default/orders', {
+      ...{ ...ORDER, metadata: { name: 'o' }, spec: { item: 'salt' } },
+    });
+    expect(made.body).toMatchObject({ apiVersion: 'example.com/v1', spec: { item: 'tea' } });
+    expect(paths()).toEqual(['/a']);
+    expect(reviews.asked[0]?.review.request).toMatchObject({
+      ...{
+        kind: { version: 'v2' },
+        resource: { version: 'v2' },
+        requestKind: { version: 'v1' },
+        requestResource: { version: 'v1' },
+      },
+      object: { apiVersion: 'example.com/v2', spec: { thing: 'salt' } },
+    });
+  });
+});
+
+describe('mutating webhooks', () => {
+  /** Adds its letter to what others have written. */
+  const adds =
+    (letter: string, most: number = 9) =>
+    (request: Any): object => {
+      const { trace = '' } = request.object.data ?? {};
+      const times = trace.split(letter).length - 1;
+      return times >= most ? { allowed: true } : patched({ op: 'add', path: '/data/trace', value: trace + letter });
+    };
+
+  it('are asked one after the other, by the names of their registrations, and again only if they want', async () => {
+    const { call } = start();
+    const again = { reinvocationPolicy: 'IfNeeded' };
+    for (const [name, hooks] of [
+      ['z', [webhook('d', again)]],
+      ['a', [webhook('a'), webhook('b', again)]],
+      ['m', [webhook('c')]],
+    ] as const) {
+      await call('POST', `${CONFIGURATIONS}/mutatingwebhookconfigurations`, { metadata: { name }, webhooks: hooks });
+    }
+    for (const letter of ['a', 'b', 'c', 'd']) reviews.decide.set(`/${letter}`, adds(letter));
+    await eventually(async () => {
+      reviews.asked.length = 0;
+      await call('POST', `${MAPS}?dryRun=All`, map('probe', { trace: '' }));
+      expect(new Set(paths())).toEqual(new Set(['/a', '/b', '/c', '/d']));
+    });
+    reviews.asked.length = 0;
+    const made = await call('POST', MAPS, map('x', { trace: '' }));
+    // Nobody has changed it after d.
+    expect([made.body.data, paths()]).toEqual([{ trace: 'abcdb' }, ['/a', '/b', '/c', '/d', '/b']]);
+    reviews.asked.length = 0;
+    for (const letter of ['b', 'c', 'd']) reviews.decide.set(`/${letter}`, adds(letter, 0));
+    expect((await call('POST', MAPS, map('y', { trace: '' }))).body.data).toEqual({ trace: 'a' });
+    expect(paths()).toEqual(['/a', '/b', '/c', '/d']);
+  });
+
+  it.each<[string, object, string]>([
+    ['no JSON', { raw: 'x' }, 'received invalid webhook response'],
+    ['no response', { raw: '{}' }, 'received invalid webhook response: webhook response was absent'],
+    ['another uid', { uid: 'y' }, 'received invalid webhook response: expected response.uid='],
+    [
+      'a review of another kind',
+      { raw: '{"kind":"Review","apiVersion":"v1","response":{"uid":"uid-U"}}' },
+      'expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got v1, Kind=Review',
+    ],
+    ['a patch without its type', { allowed: true, patch: 'W10=' }, 'webhook returned response.patch but not response.patchType'],
+    [
+      'a type without a patch',
+      { allowed: true, patchType: 'JSONPatch' },
+      'webhook returned response.patchType but not response.patch',
+    ],
+    ['a patch of another type', { allowed: true, patch: 'W10=', patchType: 'Merge' }, 'unsupported patch type'],
+    ['a patch that is not base64', { allowed: true, patch: '%', patchType: 'JSONPatch' }, 'received undecodable patch'],
+    ['a patch that is no list', { allowed: true, patch: 'e30=', patchType: 'JSONPatch' }, 'received undecodable patch'],
+    ['no verdict', { allowed: 'yes' }, 'response.allowed: expected true or false'],
+    ['503', { raw: 'gone', httpStatus: 503 }, 'failed to call webhook: the server is currently unable to handle the request'],
+    ['500', { raw: 'gone', httpStatus: 500 }, 'an error on the server ("gone") has prevented the request from succeeding'],
+    ['404', { raw: 'gone', httpStatus: 404 }, 'the server could not find the requested resource'],
+    ['a Status', { raw: '{"kind":"Status","message":"not now"}', httpStatus: 504 }, 'failed to call webhook: not now'],
+    ['too much', { raw: `{"a":"${'x'.repeat(6_291_456)}"}` }, 'the answer is longer than 6291456 bytes'],
+  ])('that answer with %s have not been asked: the write fails, or goes on without them', async (_, answer, words) => {
+    const { call, errors } = start();
+    const only = (app: string): object => ({ objectSelector: { matchLabels: { app } } });
+    await register(call, 'Mutating', webhook('a', only('fail')), webhook('b', { ...only('ignore'), failurePolicy: 'Ignore' }));
+    const decide = ({ uid }: Any): object => JSON.parse(JSON.stringify(answer).replace('uid-U', uid));
+    for (const path of ['/a', '/b']) reviews.decide.set(path, decide);
+    const failed = await call('POST', MAPS, map('x', {}, { app: 'fail' }));
+    expect([failed.code, failed.body.reason]).toEqual([500, 'InternalError']);
+    expect(failed.body.message).toContain('Internal error occurred: failed calling webhook "a.example.com": ');
+    expect(failed.body.message).toContain(words);
+    expect(errors).toEqual([]);
+    expect((await call('POST', MAPS, map('x', {}, { app: 'ignore' }))).code).toBe(201);
+    expect(errors).toMatchObject([{ message: expect.stringContaining(words) }]);
+  });
+
+  it('whose patch does not fit fail the write, whatever their policy', async () => {
+    const { call } = start();
+    await register(call, 'Mutating', webhook('a', { failurePolicy: 'Ignore' }));
+    reviews.decide.set('/a', () => patched({ op: 'remove', path: '/data/missing' }));
+    const { code, body } = await call('POST', MAPS, map('x', {}));
+    expect([code, body.message]).toMatchObject([500, expect.stringMatching(/^Internal error occurred: admission webhook "a/)]);
+  });
+
+  it('cannot make an object that its kind does not allow', async () => {
+    const { call } = start();
+    await register(call, 'Mutating', webhook('a'));
+    reviews.decide.set('/a', () => patched({ op: 'add', path: '/data', value: { 'not a key': 'x' } }));
+    expect((await call('POST', MAPS, map('x', {}))).code).toBe(422);
+    reviews.decide.set('/a', () => patched({ op: 'add', path: '/data', value: 7 }));
+    expect((await call('POST', MAPS, map('x', {}))).code).toBe(500);
+  });
+});
+
+describe('validating webhooks', () => {
+  it('are asked at once, and must not change anything', async () => {
+    const { call } = start();
+    await register(call, 'Validating', webhook('a'), webhook('b'));
+    let waiting: (() => void) | undefined;
+    // Each waits for the other.
+    const meet = (): Promise<object> =>
+      new Promise((resolve) => {
+        const go = waiting;
+        waiting = () => resolve({ allowed: true });
+        if (go) {
+          go();
+          waiting();
+        }
+      });
+    for (const path of ['/a', '/b']) reviews.decide.set(path, meet);
+    expect((await call('POST', MAPS, map('x'))).code).toBe(201);
+    for (const path of ['/a', '/b']) reviews.decide.set(path, () => patched({ op: 'add', path: '/data', value: {} }));
+    const { code, body } = await call('POST', MAPS, map('y'));
+    expect([code, body.message]).toMatchObject([
+      500,
+      expect.stringContaining('validating webhook may not return response.patch'),
+    ]);
+  });
+
+  it('that take too long have not been asked', async () => {
+    const clock = new FakeClock();
+    const { call } = start({ clock });
+    await register(call, 'Validating', webhook('slow', { timeoutSeconds: 2 }));
+    reviews.decide.set('/slow', () => new Promise(() => {}));
+    const answer = call('POST', MAPS, map('x'));
+    await eventually(() => expect(paths()).toEqual(['/slow']));
+    clock.advance(1_999);
+    clock.advance(1);
+    const { code, body } = await answer;
+    const url = `${reviews.url}/slow?timeout=2s`;
+    expect([code, body.message]).toEqual([
+      500,
+      `Internal error occurred: failed calling webhook "slow.example.com": failed to call webhook: Post "${url}": context deadline exceeded`,
+    ]);
+  });
+
+  it('of a service are found by its name, and have the certificate of that name', async () => {
+    const services: object[] = [];
+    const { call } = start({
+      serviceAddress: (service) => {
+        services.push(service);
+        return service.name === 'known' ? reviews.address : undefined;
+      },
+    });
+    const of = (name: string, labels: object): object =>
+      webhook(name, {
+        clientConfig: { service: { namespace: 'n', name, path: `/${name}` }, caBundle: reviews.ca },
+        objectSelector: { matchLabels: labels },
+      });
+    await register(call, 'Validating', of('known', { a: 'known' }), of('other', { a: 'other' }));
+    const [known, other] = [
+      await call('POST', MAPS, map('x', {}, { a: 'known' })),
+      await call('POST', MAPS, map('x', {}, { a: 'other' })),
+    ];
+    expect(services).toEqual(['known', 'other'].map((name) => ({ namespace: 'n', name, path: `/${name}`, port: 443 })));
+    // The certificate is for another name.
+    expect([known.code, known.body.message]).toMatchObject([500, expect.stringContaining('known.n.svc')]);
+    expect(other.body.message).toContain(
+      'failed to call webhook: Post "https://other.n.svc/other?timeout=10s": service "other" not found',
+    );
+  });
+
+  it('end with the server, and leave nothing open', async () => {
+    const { call } = start();
+    await register(call, 'Validating', webhook('slow'));
+    reviews.decide.set('/slow', () => new Promise(() => {}));
+    const answer = call('POST', MAPS, map('x'));
+    await eventually(() => expect(paths()).toEqual(['/slow']));
+    await servers[0]?.shutdown({ signal: AbortSignal.abort() });
+    expect((await answer).code).toBe(504);
+  });
+});
