@@ -6,7 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { eventually } from '../eventually.ts';
 import { certify } from '../unit/certificates.ts';
+import { startReviewServer } from '../unit/review-server.ts';
 import { killAll, run, serve, until } from './cli.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'watchmux-serve-'));
@@ -36,6 +38,37 @@ describe('watchmux serve', () => {
     const init = { method: 'POST', headers: JSON_BODY, body: JSON.stringify(order) };
     expect((await fetch(`${url}/apis/example.com/v1/namespaces/default/orders`, init)).status).toBe(201);
     expect(await (await fetch(`${url}/readyz`)).text()).toBe('ok');
+  });
+
+  it('--webhook-service asks the webhooks that clients register', async () => {
+    const reviews = await startReviewServer();
+    try {
+      const { url } = await serve('--webhook-service', `shop/hooks=${reviews.address}`);
+      const registration = (clientConfig: object): object => ({
+        metadata: { name: 'x' },
+        webhooks: [
+          {
+            ...{ name: 'no.example.com', clientConfig: { ...clientConfig, caBundle: reviews.ca }, sideEffects: 'None' },
+            rules: [{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] }],
+            admissionReviewVersions: ['v1'],
+          },
+        ],
+      });
+      const path = `${url}/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations`;
+      const put = async (method: string, name: string, clientConfig: object): Promise<number> =>
+        (await fetch(path + name, { method, headers: JSON_BODY, body: JSON.stringify(registration(clientConfig)) })).status;
+      const told = async (name: string): Promise<string> =>
+        ((await (await create(url, name)).json()) as { message: string }).message;
+      expect(await put('POST', '', { service: { namespace: 'shop', name: 'hooks' } })).toBe(201);
+      // The certificate is for an address.
+      await eventually(async () => expect(await told('a')).toContain('hooks.shop.svc'));
+      reviews.decide.set('/no', () => ({ allowed: false, status: { code: 403, message: 'never' } }));
+      const removed = await fetch(`${path}/x`, { method: 'DELETE' });
+      expect([removed.status, await put('POST', '', { url: `${reviews.url}/no` })]).toEqual([200, 201]);
+      await eventually(async () => expect(await told('b')).toBe('admission webhook "no.example.com" denied the request: never'));
+    } finally {
+      await reviews.stop();
+    }
   });
 
   it('without --data tells 410 to whoever comes from before a restart, however many writes there were', async () => {

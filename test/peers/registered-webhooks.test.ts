@@ -245,6 +245,7 @@ describe('registrations', () => {
         'application/strategic-merge-patch+json',
       );
       await both('PATCH', `${path}/right`, { webhooks: [] }, MERGE);
+      await both('PUT', `${path}/right`, { ...head, metadata: { name: 'right' }, webhooks: [] });
       await both('GET', `${path}/right`);
       await both('DELETE', `${path}/right`);
     }

@@ -14,6 +14,7 @@ describe('watchmux serve: arguments', () => {
       ...{
         token: undefined,
         tls: undefined,
+        webhookServices: undefined,
         dataFile: undefined,
         sqliteFile: undefined,
         tokenFile: undefined,
@@ -58,6 +59,29 @@ describe('watchmux serve: arguments', () => {
       etcd: [new URL('http://a:1'), new URL('https://b')],
       prefix: '/p/',
     });
+  });
+
+  test('webhooks: none, by their URLs, and those of services', () => {
+    expect(parse('--admission-webhooks')).toMatchObject({ webhookServices: new Map() });
+    const services = ['--webhook-service', 'shop/hooks=127.0.0.1:9443', '--webhook-service', 'a/b=[::1]:1'];
+    expect(parse(...services)).toMatchObject({
+      webhookServices: new Map([
+        ['shop/hooks', '127.0.0.1:9443'],
+        ['a/b', '[::1]:1'],
+      ]),
+    });
+    for (const wrong of [
+      'shop=x:1',
+      'shop/hooks',
+      'shop/hooks=:1',
+      'shop/hooks=x',
+      'shop/hooks=x:0',
+      'shop/hooks=x:65536',
+      'S/h=x:1',
+      '',
+    ])
+      expect(() => parse('--webhook-service', wrong)).toThrow(/--webhook-service takes NAMESPACE\/NAME=HOST:PORT, such as/);
+    expect(() => parse(...services, '--webhook-service', 'a/b=c:2')).toThrow('--webhook-service: a/b is given twice');
   });
 
   const form = 'PLURAL[.GROUP]/VERSION=Kind[:cluster][:status][:scale]';

@@ -66,6 +66,7 @@ export const CREATED_BY_UPDATE: ReadonlySet<string> = new Set([
 export const UPDATED_BY_VERSION: ReadonlySet<string> = new Set([
   ...['leases.coordination.k8s.io', 'poddisruptionbudgets.policy', 'runtimeclasses.node.k8s.io'],
   ...['csidrivers', 'csinodes', 'csistoragecapacities', 'volumeattachments'].map((name) => `${name}.storage.k8s.io`),
+  ...['mutating', 'validating'].map((which) => `${which}webhookconfigurations.admissionregistration.k8s.io`),
 ]);
 
 /** Whether a group belongs to Kubernetes. */

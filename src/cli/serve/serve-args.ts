@@ -8,6 +8,8 @@ export interface ServeCommand {
   readonly resources: readonly ServedResource[];
   /** Files, and folders of files, of CustomResourceDefinitions that are served from the start. */
   readonly crdFiles: readonly string[];
+  /** Where the webhooks of services listen, by NAMESPACE/NAME. Undefined: clients cannot register webhooks. */
+  readonly webhookServices: ReadonlyMap<string, string> | undefined;
   /** What clients must send. Undefined: nothing. */
   readonly token: string | undefined;
   /** The files of the certificate and its key. Undefined: plain HTTP. */
@@ -73,6 +75,8 @@ export const SERVE_OPTIONS: Options = {
     resource: { type: 'string', multiple: true },
     crd: { type: 'string', multiple: true },
     etcd: { type: 'string', multiple: true },
+    'admission-webhooks': { type: 'boolean', default: false },
+    'webhook-service': { type: 'string', multiple: true },
   },
 };
 
@@ -99,6 +103,7 @@ export function toServe(given: Given): ServeCommand {
     port: given.whole('port', { max: 65_535 }),
     resources: toServedResources(given.list('resource')),
     crdFiles: toCrdFiles(given),
+    webhookServices: toWebhookServices(given),
     token: text('token'),
     tls: toTls(given),
     ...etcd,
@@ -127,6 +132,22 @@ function toCrdFiles(given: Given): readonly string[] {
   const files = given.list('crd');
   if (files.includes('')) throw given.wrong('crd', 'a file or a folder', '');
   return files;
+}
+
+/** Reads `NAMESPACE/NAME=HOST:PORT`, once for each service. */
+function toWebhookServices(given: Given): ServeCommand['webhookServices'] {
+  const values = given.list('webhook-service');
+  if (values.length === 0) return given.flag('admission-webhooks') ? new Map() : undefined;
+  const services = new Map<string, string>();
+  for (const value of values) {
+    const [, service = '', host = '', port = ''] = /^([a-z\d-]+\/[a-z\d-]+)=(.+):(\d{1,5})$/.exec(value) ?? [];
+    if (toHost(host) === undefined || Number(port) < 1 || Number(port) > 65_535) {
+      throw given.wrong('webhook-service', 'NAMESPACE/NAME=HOST:PORT, such as shop/webhooks=127.0.0.1:9443', value);
+    }
+    if (services.has(service)) throw given.error(`--webhook-service: ${service} is given twice`);
+    services.set(service, `${host}:${port}`);
+  }
+  return services;
 }
 
 /** Anyone who reaches this server can read and write everything: other machines need a token. */

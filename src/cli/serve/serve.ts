@@ -7,6 +7,7 @@ import { kubernetesKind } from '../../apiserver/kinds/kubernetes.ts';
 import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts';
 import { readAccept } from '../../apiserver/request/path.ts';
 import { ApiServer } from '../../apiserver/server.ts';
+import { WEBHOOK_CONFIGURATIONS } from '../../apiserver/webhooks/configurations.ts';
 import { BAD_QUERY_TEXT } from '../../bridge/hub/query.ts';
 import { pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
 import { nameOf } from '../../cache/resource-client.ts';
@@ -65,8 +66,12 @@ export async function serve(command: ServeCommand, output: Output): Promise<numb
 /**
  * The kinds of the command line, and all built-in ones. If both name a kind, such as Leases, the built-in definition counts.
  */
-export function withBuiltIn(named: ServeCommand['resources']): readonly ResourceDefinition[] {
-  const all = [...BUILT_IN_KINDS, toCrdDefinition({}) as ResourceDefinition];
+export function withBuiltIn(
+  named: ServeCommand['resources'],
+  more: readonly ResourceDefinition[] = [],
+): readonly ResourceDefinition[] {
+  const builtIn = [...BUILT_IN_KINDS, ...more];
+  const all = [...builtIn, toCrdDefinition({}) as ResourceDefinition];
   const isBuiltIn = ({ group, version, plural, kind, namespaced }: ServeCommand['resources'][number]): boolean => {
     const own = all.find((each) => each.group === group && each.plural === plural);
     if (own === undefined) return false;
@@ -78,7 +83,7 @@ export function withBuiltIn(named: ServeCommand['resources']): readonly Resource
       'serve',
     );
   };
-  return [...BUILT_IN_KINDS, ...named.filter((each) => !isBuiltIn(each))];
+  return [...builtIn, ...named.filter((each) => !isBuiltIn(each))];
 }
 
 /** The same with the definitions of Kubernetes' own kinds where the command line names one of them. */
@@ -109,12 +114,14 @@ interface ServeDeps {
 async function serveFrom(storage: Storage, deps: ServeDeps): Promise<number> {
   const { command, tls, tokens, log, crds } = deps;
   const events = new ServeEvents(log, systemClock);
-  const resources = await withFields(withBuiltIn(command.resources));
+  const { webhookServices } = command;
+  const resources = await withFields(withBuiltIn(command.resources, webhookServices && WEBHOOK_CONFIGURATIONS));
   const api = new ApiServer<Identity>({
     storage,
     resources,
     customResourceDefinitions: true,
     garbageCollection: true,
+    serviceAddress: ({ namespace, name }) => webhookServices?.get(`${namespace}/${name}`),
     ...hooksOf(deps),
     ...command.limits,
     ...events.hooks,
