@@ -17,11 +17,6 @@ import { type Clock, within } from '../watch/clock.ts';
 import { checkOptions, isNullish, isRecord, shownOf } from '../watch/errors.ts';
 import { inPieces, type Work } from '../watch/fair-queue.ts';
 import { asDenial } from './api-status.ts';
-import { userOf } from './kinds/reviews.ts';
-import { typed } from './kinds/tables.ts';
-import type { ResourceInfo } from './resource-info.ts';
-import { rowOf, type Subresource } from './subresources.ts';
-import type { RegisteredWebhooks, Write } from './webhooks/registered-webhooks.ts';
 
 export const OPERATIONS = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
 
@@ -68,27 +63,35 @@ export interface AdmissionHooks<I = unknown> {
   validate?(review: AdmissionReview<I>): void | Promise<void>;
 }
 
-interface Writer {
+/** Who writes. */
+export interface AdmittedWriter {
   readonly user: unknown;
   readonly options: Readonly<Record<string, string>>;
   readonly warn: (text: string) => void;
 }
 
-const SERVER: Writer = { user: undefined, options: {}, warn: () => {} };
+/** The server itself, or its program. */
+export const SERVER: AdmittedWriter = { user: undefined, options: {}, warn: () => {} };
 
-/** Upstream: the user of a kube-apiserver's requests to itself. */
-const SERVER_INFO = { username: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] };
+/** The webhooks that clients have registered, for one kind. They come after the hooks; a deletion is put to `mutate`, too. */
+export interface OfClients {
+  mutate<T extends KubernetesObject | undefined>(object: T, asked: Asked, writer: AdmittedWriter): Promise<T>;
+  validate(object: KubernetesObject | undefined, asked: Asked, writer: AdmittedWriter): Promise<void>;
+}
 
 interface AdmissionDeps {
   readonly hooks: AdmissionHooks;
-  /** Those that clients have registered. */
-  readonly webhooks: Pick<RegisteredWebhooks, 'mutate' | 'validate'> | undefined;
-  readonly info: ResourceInfo;
+  readonly webhooks: OfClients | undefined;
+  /** Such as `orders.example.com`. */
+  readonly resource: string;
+  /** Reads what a hook has made as an object of the kind. Throws if it is none. */
+  readonly read: (made: unknown, subresource: string | undefined) => Work<unknown>;
   readonly timeoutMs: number;
   readonly clock: Clock;
 }
 
-interface Asked extends Pick<AdmissionReview, 'operation' | 'oldObject' | 'dryRun'> {
+/** What is written. */
+export interface Asked extends Pick<AdmissionReview, 'operation' | 'oldObject' | 'dryRun'> {
   readonly place: NamespacedName;
   readonly subresource?: string | undefined;
   readonly propagation?: string | undefined;
@@ -116,9 +119,9 @@ export const deny: AdmissionReview['deny'] = (message, status = {}) => {
 /** The hooks, for one kind and one writer. */
 export class Admission {
   private readonly deps: AdmissionDeps;
-  private readonly writer: Writer;
+  private readonly writer: AdmittedWriter;
 
-  constructor(deps: AdmissionDeps, writer: Writer = SERVER) {
+  constructor(deps: AdmissionDeps, writer: AdmittedWriter = SERVER) {
     this.deps = deps;
     this.writer = writer;
   }
@@ -127,27 +130,7 @@ export class Admission {
   async mutate(object: object, asked: Asked): Promise<unknown> {
     const { hooks, webhooks } = this.deps;
     const made = hooks.mutate ? await this.mutated(object, asked) : object;
-    return webhooks ? webhooks.mutate(made as KubernetesObject, this.writeOf(asked)) : made;
-  }
-
-  private async mutated(object: object, asked: Asked): Promise<unknown> {
-    const { signal } = asked;
-    const done = <R>(work: Work<R>): R | Promise<R> => inPieces(work, { signal });
-    const own = (await done(reparsing(object))) as KubernetesObject;
-    const made = (await this.call('mutate', own, asked)) ?? own;
-    // As if it had come over the wire: it shares nothing with the hook.
-    const sent = await done(reparsing(made));
-    try {
-      return await done(typed(this.rowOf(asked).kind ?? this.deps.info, sent));
-    } catch (cause) {
-      signal?.throwIfAborted();
-      throw new Error(`admission: mutate.${this.deps.info.resourceName} made an object that is none of its kind`, { cause });
-    }
-  }
-
-  private rowOf({ subresource }: Asked): Subresource {
-    const { info } = this.deps;
-    return rowOf(info, subresource || undefined) ?? info.main;
+    return webhooks ? webhooks.mutate(made as KubernetesObject, asked, this.writer) : made;
   }
 
   /** Rejects if an object may not be written or deleted. */
@@ -158,45 +141,39 @@ export class Admission {
       const own = object && (await inPieces(reparsing(object), { signal }));
       await this.call('validate', own as KubernetesObject | undefined, asked);
     }
-    if (webhooks === undefined) return;
-    const write = this.writeOf(asked);
-    if (object === undefined) await webhooks.mutate(object, write);
-    await webhooks.validate(object, write);
+    if (object === undefined) await webhooks?.mutate(object, asked, this.writer);
+    await webhooks?.validate(object, asked, this.writer);
   }
 
   /** The same hooks for another writer. */
-  of(writer: Writer): Admission {
+  of(writer: AdmittedWriter): Admission {
     return new Admission(this.deps, writer);
   }
 
-  /** The same hooks for another kind. */
-  about(info: ResourceInfo): Admission {
-    return new Admission({ ...this.deps, info }, this.writer);
+  /** Those of another kind, for the same writer. */
+  about(other: Admission | undefined): Admission | undefined {
+    return other?.of(this.writer);
   }
 
-  /** A write, as webhooks are asked about it. */
-  private writeOf(asked: Asked): Write {
-    const { operation, place, oldObject, dryRun, propagation, signal } = asked;
-    const { info } = this.deps;
-    const { user, options, warn } = this.writer;
-    const { gracePeriodSeconds, propagationPolicy = propagation, ...texts } = options;
-    const verb = operation.charAt(0) + operation.slice(1).toLowerCase();
-    return {
-      ...{ operation, info, place, oldObject, dryRun, warn, signal },
-      row: this.rowOf(asked),
-      userInfo: this.writer === SERVER ? SERVER_INFO : userOf(user),
-      options: {
-        ...{ kind: `${verb}Options`, apiVersion: 'meta.k8s.io/v1', ...(dryRun && { dryRun: ['All'] }), ...texts },
-        ...(propagationPolicy !== undefined && { propagationPolicy }),
-        ...(gracePeriodSeconds !== undefined && { gracePeriodSeconds: Number(gracePeriodSeconds) }),
-      },
-    };
+  private async mutated(object: object, asked: Asked): Promise<unknown> {
+    const { read, resource } = this.deps;
+    const { signal, subresource } = asked;
+    const done = <R>(work: Work<R>): R | Promise<R> => inPieces(work, { signal });
+    const own = (await done(reparsing(object))) as KubernetesObject;
+    const made = (await this.call('mutate', own, asked)) ?? own;
+    // As if it had come over the wire: it shares nothing with the hook.
+    const sent = await done(reparsing(made));
+    try {
+      return await done(read(sent, subresource));
+    } catch (cause) {
+      signal?.throwIfAborted();
+      throw new Error(`admission: mutate.${resource} made an object that is none of its kind`, { cause });
+    }
   }
 
   private async call(hook: 'mutate' | 'validate', object: KubernetesObject | undefined, asked: Asked): Promise<unknown> {
-    const { hooks, clock, timeoutMs, info } = this.deps;
+    const { hooks, clock, timeoutMs, resource } = this.deps;
     const { oldObject, signal } = asked;
-    const { resourceName: resource } = info;
     const what = `${hook}.${resource}`;
     // The storage shares its object with all who read it.
     const old = oldObject && (await inPieces(copying(oldObject), { signal }));
@@ -219,7 +196,7 @@ export class Admission {
   private reviewOf(object: KubernetesObject | undefined, asked: Asked, signal: AbortSignal): AdmissionReview {
     const { operation, subresource, place, oldObject, dryRun, propagation } = asked;
     const { user, options, warn } = this.writer;
-    const { resourceName: resource } = this.deps.info;
+    const { resource } = this.deps;
     return {
       ...{ operation, resource, subresource: subresource || undefined, ...place },
       // Upstream, the namespace of a namespace is its own name.

@@ -58,5 +58,4 @@ export type { Verb } from './request/path.ts';
 export { type ApiServerSource, Resource } from './resource.ts';
 export { ApiServer, type ShutdownOptions } from './server.ts';
 export type { ApiServerStats, CacheStats, ResourceStats } from './stats.ts';
-export type { ServiceAddress } from './webhooks/calls.ts';
-export { WEBHOOK_CONFIGURATIONS, type WebhookService } from './webhooks/configurations.ts';
+export { type ServiceAddress, WEBHOOK_CONFIGURATIONS, type WebhookService } from './webhooks/configurations.ts';

@@ -167,7 +167,7 @@ export class Namespaces {
     const { catalog, storage } = this.deps;
     for (const info of await unknownKinds(storage, { catalog, namespace, signal })) {
       const isOne = (object: KubernetesObject): boolean => kindOf(object, info.prefix, namespace) !== undefined;
-      const admission = context.admission?.about(info);
+      const admission = context.admission?.about(this.deps.contextOf(info).admission);
       const own = { ...context, info, storage: storage.scope(info.prefix), admission, empty: undefined, prepared: undefined };
       if (!(await clear(own, namespace, { check, signal, isOne }))) isEmpty = false;
     }

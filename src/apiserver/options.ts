@@ -24,7 +24,7 @@ import type { AdmissionHooks } from './admission.ts';
 import type { Convert, ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { UserInfo } from './kinds/reviews.ts';
 import type { Verb } from './request/path.ts';
-import type { ServiceAddress } from './webhooks/calls.ts';
+import type { ServiceAddress } from './webhooks/configurations.ts';
 
 /** A request and its response, for logs. */
 export interface RequestReport {

@@ -29,7 +29,7 @@ import type { CacherStats, Storage } from '../storage/storage.ts';
 import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { checkOptions, refusedBy, WatchError, wholeNumber } from '../watch/errors.ts';
-import type { Soon } from '../watch/fair-queue.ts';
+import type { Soon, Work } from '../watch/fair-queue.ts';
 import { processMetrics } from '../watch/process-metrics.ts';
 import { METRICS_TYPE, type MetricGroup, toText } from '../watch/telemetry.ts';
 import { Admission } from './admission.ts';
@@ -47,6 +47,7 @@ import { NO_WATCHES, Sessions } from './http/sessions.ts';
 import { Upgrades } from './http/upgrade.ts';
 import type { Answer, WholeAnswer, WireRequest } from './http/wire.ts';
 import { EVENTS_PREFIX } from './kinds/events.ts';
+import { typed } from './kinds/tables.ts';
 import { Namespaces } from './namespaces.ts';
 import { type ApiServerOptions, type Settings, toSettings } from './options.ts';
 import { type OtherPath, splitTarget } from './request/path.ts';
@@ -54,6 +55,7 @@ import { type ApiServerSource, Resource } from './resource.ts';
 import { Catalog, type ResourceContext, type ResourceInfo } from './resource-info.ts';
 import { ApiCounts, type ApiServerStats, toCacheStats, toMetrics } from './stats.ts';
 import { faultOfStored } from './stored-data.ts';
+import { rowOf } from './subresources.ts';
 import { Schemas } from './validation/object-schema.ts';
 import { fieldsIn } from './verbs/read.ts';
 import { ADMISSION_GROUP } from './webhooks/configurations.ts';
@@ -400,12 +402,14 @@ export class ApiServer<I = unknown> implements ResourceSource {
     return context;
   }
 
-  /** What is asked before an object is written. Registrations of webhooks are written without asking these, or none could be mended. */
+  /** What is asked before an object is written; undefined: nothing. */
   #admissionOf(info: ResourceInfo): Admission | undefined {
-    const { admission: hooks = {}, handshakeTimeoutMs: timeoutMs, clock } = this.#settings;
-    const webhooks = info.group === ADMISSION_GROUP ? undefined : this.#webhooks;
-    if (webhooks === undefined && this.#settings.admission === undefined) return undefined;
-    return new Admission({ hooks, webhooks, info, timeoutMs, clock });
+    const { admission, handshakeTimeoutMs: timeoutMs, clock } = this.#settings;
+    const webhooks = this.#webhooks?.of(info);
+    if (webhooks === undefined && admission === undefined) return undefined;
+    const read = (made: unknown, part: string | undefined): Work<unknown> =>
+      typed(rowOf(info, part || undefined)?.kind ?? info, made);
+    return new Admission({ hooks: admission ?? {}, webhooks, resource: info.resourceName, read, timeoutMs, clock });
   }
 
   /** The part of the storage for a resource, with its cache if it needs one; all versions of the resource share them. */

@@ -12,10 +12,7 @@ import { isRecord, isWatchError, tried, whyOf } from '../../watch/errors.ts';
 import { inPieces } from '../../watch/fair-queue.ts';
 import { fromBase64 } from '../kinds/base64.ts';
 import { jsonStart, quoted } from '../validation/causes.ts';
-import { REVIEW_VERSIONS, type WebhookDefinition, type WebhookService } from './configurations.ts';
-
-/** Where the webhook of a service listens, as `HOST:PORT`; undefined: there is no such service. */
-export type ServiceAddress = (service: WebhookService) => string | undefined;
+import { REVIEW_VERSIONS, type ServiceAddress, type WebhookDefinition } from './configurations.ts';
 
 /** What a webhook says. */
 export interface WebhookAnswer {

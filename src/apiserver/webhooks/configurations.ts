@@ -5,6 +5,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { LabelSelector } from '../../selectors/label-selector.ts';
 import { tried } from '../../watch/errors.ts';
+import { OPERATIONS } from '../admission.ts';
 import type { FieldCause, ResourceDefinition } from '../definition.ts';
 import { AGE, finalizersOf } from '../kinds/common.ts';
 import { byKey, part, REQUIRED, type Row, type Shape, shape } from '../kinds/shape.ts';
@@ -29,6 +30,9 @@ export interface WebhookService {
   readonly path?: string;
   readonly port: number;
 }
+
+/** Where the webhook of a service listens, as `HOST:PORT`; undefined: there is no such service. */
+export type ServiceAddress = (service: WebhookService) => string | undefined;
 
 /** One webhook, with its defaults. Upstream: `MutatingWebhook`, `ValidatingWebhook`. */
 export interface WebhookDefinition {
@@ -233,7 +237,7 @@ function nameCauses(name: string, field: string): FieldCause[] {
   return isWhole ? [] : [invalidCause(field, name, 'should be a domain with at least three segments separated by dots')];
 }
 
-const OPERATIONS = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
+const WORDS = ['*', ...[...OPERATIONS].sort()];
 
 /** Upstream: `validateRuleWithOperations`. */
 function ruleCauses(
@@ -248,7 +252,7 @@ function ruleCauses(
     const isMixed = list.length > 1 && list.includes('*');
     const what = `if '*' is present, must not specify other ${others[name as keyof typeof others]}`;
     const each = (text: string, at: number): FieldCause[] => {
-      if (name === 'operations') return wordCauses(text, `${field}[${at}]`, OPERATIONS);
+      if (name === 'operations') return wordCauses(text, `${field}[${at}]`, WORDS);
       return name === 'apiVersions' && text === '' ? [requiredCause(`${field}[${at}]`, '')] : [];
     };
     return [...(isMixed ? [invalidCause(field, list, what)] : []), ...list.flatMap(each)];

@@ -15,7 +15,6 @@
  * it. Nothing is written before those that existed at the start are known. Upstream: `admission/plugin/webhook`.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import type { NamespacedName } from '../../cache/resource-client.ts';
 import { LabelSelector } from '../../selectors/label-selector.ts';
 import { comparing } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
@@ -23,33 +22,36 @@ import type { ChangeEvent } from '../../storage/storage.ts';
 import { Latch, untilAborted } from '../../watch/abort.ts';
 import { getOrMake, isRecord } from '../../watch/errors.ts';
 import { inPieces } from '../../watch/fair-queue.ts';
+import { type AdmittedWriter, type Asked, type OfClients, SERVER } from '../admission.ts';
 import { asDenial, internalFault, notFound } from '../api-status.ts';
 import { Follower } from '../follower.ts';
+import { userOf } from '../kinds/reviews.ts';
 import { NAME_LABEL, typed } from '../kinds/tables.ts';
 import { toPatch } from '../patch/patch.ts';
 import type { Catalog, ResourceContext, ResourceInfo } from '../resource-info.ts';
-import type { Subresource } from '../subresources.ts';
+import { rowOf, type Subresource } from '../subresources.ts';
 import type { BackgroundDeps } from '../terminating.ts';
 import { quoted } from '../validation/causes.ts';
 import { presenting } from '../verbs/read.ts';
-import { CallFailed, Calls, type ServiceAddress, type WebhookAnswer } from './calls.ts';
-import { ADMISSION_GROUP, type WebhookConfiguration, type WebhookDefinition, type WebhookRule } from './configurations.ts';
+import { CallFailed, Calls, type WebhookAnswer } from './calls.ts';
+import {
+  ADMISSION_GROUP,
+  type ServiceAddress,
+  type WebhookConfiguration,
+  type WebhookDefinition,
+  type WebhookRule,
+} from './configurations.ts';
 
 /** A write that webhooks may be asked about. */
-export interface Write {
-  readonly operation: string;
+interface Write extends Pick<Asked, 'operation' | 'place' | 'oldObject' | 'dryRun' | 'signal'> {
   readonly info: ResourceInfo;
   /** What is written: the object itself, or a subresource. */
   readonly row: Subresource;
-  readonly place: NamespacedName;
-  readonly oldObject: KubernetesObject | undefined;
-  readonly dryRun: boolean;
   /** Upstream: `UserInfo`. */
   readonly userInfo: object;
   /** Such as `CreateOptions`. */
   readonly options: object;
   readonly warn: (text: string) => void;
-  readonly signal: AbortSignal | undefined;
 }
 
 interface WebhooksDeps extends BackgroundDeps {
@@ -118,8 +120,17 @@ export class RegisteredWebhooks {
     this.calls.stop();
   }
 
+  /** Those that are asked about objects of a kind. Registrations are put to nobody, or a wrong one could not be mended. */
+  of(info: ResourceInfo): OfClients | undefined {
+    if (info.group === ADMISSION_GROUP) return undefined;
+    return {
+      mutate: (object, asked, writer) => this.mutate(object, writeOf(info, asked, writer)),
+      validate: (object, asked, writer) => this.validate(object, writeOf(info, asked, writer)),
+    };
+  }
+
   /** Resolves with what is written instead of an object. Of a deletion, nothing can be changed. */
-  async mutate<T extends KubernetesObject | undefined>(object: T, write: Write): Promise<T> {
+  private async mutate<T extends KubernetesObject | undefined>(object: T, write: Write): Promise<T> {
     await this.ready(write);
     const { signal } = write;
     /** Those that want to be asked again if others have changed the object after them, and those that are. */
@@ -143,7 +154,7 @@ export class RegisteredWebhooks {
   }
 
   /** Rejects if an object may not be written or deleted. */
-  async validate(object: KubernetesObject | undefined, write: Write): Promise<void> {
+  private async validate(object: KubernetesObject | undefined, write: Write): Promise<void> {
     await this.ready(write);
     const relevant: Invocation[] = [];
     for (const webhook of this.list('validating')) {
@@ -275,6 +286,25 @@ export class RegisteredWebhooks {
       return undefined;
     }
   }
+}
+
+/** Upstream: the user of a kube-apiserver's requests to itself. */
+const SERVER_INFO = { username: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] };
+
+function writeOf(info: ResourceInfo, asked: Asked, writer: AdmittedWriter): Write {
+  const { operation, subresource, place, oldObject, dryRun, propagation, signal } = asked;
+  const { gracePeriodSeconds, propagationPolicy = propagation, ...texts } = writer.options;
+  const verb = operation.charAt(0) + operation.slice(1).toLowerCase();
+  return {
+    ...{ operation, info, place, oldObject, dryRun, signal, warn: writer.warn },
+    row: rowOf(info, subresource || undefined) ?? info.main,
+    userInfo: writer === SERVER ? SERVER_INFO : userOf(writer.user),
+    options: {
+      ...{ kind: `${verb}Options`, apiVersion: 'meta.k8s.io/v1', ...(dryRun && { dryRun: ['All'] }), ...texts },
+      ...(propagationPolicy !== undefined && { propagationPolicy }),
+      ...(gracePeriodSeconds !== undefined && { gracePeriodSeconds: Number(gracePeriodSeconds) }),
+    },
+  };
 }
 
 /** The namespace of a write; that of a namespace is its own name. Undefined: it is in none. */
