@@ -161,6 +161,14 @@ describe('hooks', () => {
     }
   });
 
+  test('what mutate makes of a built-in kind is one of its kind', async () => {
+    const { call, errors } = server({ mutate: ({ object }) => ({ ...object, data: 7 }) });
+    const { code } = await call('POST', '/api/v1/namespaces/default/configmaps', { metadata: { name: 'a' } });
+    expect([code, errors.map((error) => (error as Error).message)]).toEqual([
+      ...[500, ['admission: mutate.configmaps made an object that is none of its kind']],
+    ]);
+  });
+
   test('mutate may deny as well', async () => {
     const { call } = server({ mutate: ({ deny }) => deny('never') });
     expect((await call('POST', ORDERS_PATH, NEW)).body.message).toMatch(/^admission webhook "mutate.orders.example.com" denied/);

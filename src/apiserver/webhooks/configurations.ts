@@ -43,7 +43,7 @@ export interface WebhookDefinition {
   readonly matchPolicy: string;
   readonly namespaceSelector: LabelSelectorObject;
   readonly objectSelector: LabelSelectorObject;
-  readonly sideEffects?: string;
+  readonly sideEffects: string | null;
   readonly timeoutSeconds: number;
   readonly admissionReviewVersions?: readonly string[];
   readonly reinvocationPolicy?: string;
@@ -86,7 +86,7 @@ const webhook = (description: string, last: Readonly<Record<string, Row>>): Row 
     rules: RULES,
     failurePolicy: [4, 'string', '?', 'Fail or Ignore: what happens if it cannot be asked.'],
     namespaceSelector: [5, LABEL_SELECTOR, '?', 'Only objects in such namespaces.'],
-    sideEffects: [6, 'string', '?', 'None or NoneOnDryRun.', REQUIRED],
+    sideEffects: [6, 'string', '?!', 'None or NoneOnDryRun.', REQUIRED],
     timeoutSeconds: [7, 'int32', '?', 'How long it may take.'],
     admissionReviewVersions: [8, 'string', '[]!', 'The versions of reviews that it supports.', REQUIRED],
     matchPolicy: [9, 'string', '?', 'Exact or Equivalent: whether it is also asked about other versions.'],
@@ -209,7 +209,7 @@ function causesOf(webhook: WebhookDefinition, path: string): FieldCause[] {
     ...rules.flatMap((rule, at) => ruleCauses(rule, `${path}.rules[${at}]`)),
     ...wordCauses(webhook.failurePolicy, `${path}.failurePolicy`, ['Fail', 'Ignore']),
     ...wordCauses(webhook.matchPolicy, `${path}.matchPolicy`, ['Equivalent', 'Exact']),
-    ...(sideEffects === undefined
+    ...(sideEffects === null
       ? [requiredCause(`${path}.sideEffects`, expected)]
       : wordCauses(sideEffects, `${path}.sideEffects`, effects)),
     ...(timeoutSeconds > 30 || timeoutSeconds < 1
