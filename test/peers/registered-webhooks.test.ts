@@ -7,6 +7,7 @@ import { MemoryStorage } from '../../src/storage/index.ts';
 import { component, isMissing } from '../components.ts';
 import { eventually } from '../eventually.ts';
 import { patched, type ReviewServer, startReviewServer } from '../unit/review-server.ts';
+import { WRONG_REGISTRATIONS } from '../unit/wrong-registrations.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 
 const START_MS = 90_000;
@@ -165,62 +166,12 @@ async function registered(
 const map = (name: string, data: object, labels?: object): object => ({ metadata: { name, ...(labels && { labels }) }, data });
 
 describe('registrations', () => {
-  const WRONG: readonly (readonly [string, object])[] = [
-    [
-      'nothing but a name',
-      { clientConfig: undefined, sideEffects: undefined, admissionReviewVersions: undefined, rules: undefined },
-    ],
-    ['no name', { name: '' }],
-    ['a short name', { name: 'a.b' }],
-    ['a wrong name', { name: 'A_b.example.com' }],
-    ['both places', { clientConfig: { url: 'https://x', service: { namespace: 'n', name: 's' } } }],
-    ['http', { clientConfig: { url: 'http://x/y' } }],
-    ['no host', { clientConfig: { url: 'https:///y' } }],
-    ['a user, a query and a fragment', { clientConfig: { url: 'https://u:p@x/y?q=1#f' } }],
-    ['no URL', { clientConfig: { url: 'x' } }],
-    ['a service without names', { clientConfig: { service: { namespace: '', name: '' } } }],
-    ['a wrong port', { clientConfig: { service: { namespace: 'n', name: 's', port: 70_000 } } }],
-    ['a wrong path', { clientConfig: { service: { namespace: 'n', name: 's', path: 'a//B' } } }],
-    ['the path //', { clientConfig: { service: { namespace: 'n', name: 's', path: '//' } } }],
-    ['no side effects', { sideEffects: undefined }],
-    ['unknown side effects', { sideEffects: 'Some' }],
-    ['a long time', { timeoutSeconds: 31 }],
-    ['no time', { timeoutSeconds: 0 }],
-    ['unknown policies', { failurePolicy: 'Fall', matchPolicy: 'Same' }],
-    ['unknown versions of reviews', { admissionReviewVersions: ['v2', 'V3'] }],
-    ['a version twice', { admissionReviewVersions: ['v1', 'v1'] }],
-    ['empty rules', { rules: [{}] }],
-    [
-      'mixed rules',
-      { rules: [{ operations: ['*', 'CREATE'], apiGroups: ['*', 'a'], apiVersions: ['*', 'v1'], resources: ['*', 'a'] }] },
-    ],
-    [
-      'wrong rules',
-      {
-        rules: [{ ...RULE, operations: ['READ'], apiVersions: [''], resources: ['', 'a/*', 'a/b', '*/c', 'd/c'], scope: 'All' }],
-      },
-    ],
-    ['everything and more', { rules: [{ ...RULE, resources: ['*/*', 'a'] }] }],
-    [
-      'wrong selectors',
-      {
-        namespaceSelector: { matchLabels: { 'a b': 'c d' }, matchExpressions: [{ key: 'x', operator: 'In' }] },
-        objectSelector: {
-          matchExpressions: [
-            { key: '-', operator: 'Exists', values: ['a b'] },
-            { key: 'x', operator: 'Is' },
-          ],
-        },
-      },
-    ],
-  ];
-
   test('with mistakes are refused for the same reasons', async () => {
     for (const kind of ['Mutating', 'Validating']) {
       const path = `${REGISTRATIONS}/${kind.toLowerCase()}webhookconfigurations`;
       const head = { apiVersion: 'admissionregistration.k8s.io/v1', kind: `${kind}WebhookConfiguration` };
       const metadata = { name: 'wrong' };
-      for (const [, more] of WRONG) {
+      for (const [, more] of WRONG_REGISTRATIONS) {
         const { code } = await both('POST', path, { ...head, metadata, webhooks: [webhook('a', more)] });
         expect(code).toBeGreaterThanOrEqual(400);
       }

@@ -156,7 +156,10 @@ describe('what is no event', () => {
 
 describe('null', () => {
   const storage = new MemoryStorage();
-  const server = new ApiServer({ storage, resources: [{ group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' }] });
+  const server = new ApiServer({
+    storage,
+    resources: [{ group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' }],
+  });
   const orders = server.resource('orders.example.com');
   const order = { metadata: { name: 'a', namespace: 'default' } };
   const none = null as never;

@@ -11,6 +11,7 @@ import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { eventually } from '../eventually.ts';
 import { ORDER, ORDERS, rig } from './apiserver-rig.ts';
 import { patched, type ReviewServer, startReviewServer } from './review-server.ts';
+import { CAUSE_CHARS, WRONG_REGISTRATIONS } from './wrong-registrations.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into objects
 type Any = any;
@@ -196,6 +197,52 @@ describe('a registered webhook', () => {
       { operation: 'CREATE', kind: { kind: 'Pod' } },
       { operation: 'CREATE', kind: { kind: 'Binding' }, subResource: 'binding', object: { target }, oldObject: null },
     ]);
+  });
+});
+
+describe('registrations', () => {
+  it.each(WRONG_REGISTRATIONS)('with %s are refused, in the words of a kube-apiserver', async (_, more, causes) => {
+    const { call } = start();
+    for (const kind of ['mutating', 'validating']) {
+      const path = `${CONFIGURATIONS}/${kind}webhookconfigurations`;
+      const { code, body } = await call('POST', path, { metadata: { name: 'x' }, webhooks: [webhook('a', more)] });
+      const told = body.details.causes.map(({ reason, field, message }: Any) =>
+        `${reason.replace('FieldValue', '')} ${field}: ${message}`.slice(0, CAUSE_CHARS),
+      );
+      expect([code, told]).toEqual([422, causes]);
+    }
+  });
+
+  it('have their defaults, names once, and no conditions', async () => {
+    const { call } = start();
+    const path = `${CONFIGURATIONS}/mutatingwebhookconfigurations`;
+    const service = { namespace: 'n', name: 's' };
+    const made = await call('POST', path, { metadata: { name: 'x' }, webhooks: [webhook('a', { clientConfig: { service } })] });
+    const [own] = made.body.webhooks;
+    expect([own, made.body.metadata.generation]).toMatchObject([
+      {
+        ...{ failurePolicy: 'Fail', matchPolicy: 'Equivalent', namespaceSelector: {}, objectSelector: {}, timeoutSeconds: 10 },
+        ...{ reinvocationPolicy: 'Never', clientConfig: { service: { ...service, port: 443 } }, rules: [{ scope: '*' }] },
+      },
+      1,
+    ]);
+    const refused = await call('POST', path, {
+      metadata: { name: 'y', finalizers: ['mine'] },
+      webhooks: [
+        webhook('a', { reinvocationPolicy: 'Often', matchConditions: [{ name: 'c', expression: 'true' }] }),
+        webhook('a'),
+      ],
+    });
+    const fields = refused.body.details.causes.map(({ reason, field }: Any) => `${reason} ${field}`);
+    expect(fields).toEqual([
+      'FieldValueInvalid metadata.finalizers[0]',
+      'FieldValueNotSupported webhooks[0].reinvocationPolicy',
+      'FieldValueForbidden webhooks[0].matchConditions',
+      'FieldValueDuplicate webhooks[1].name',
+    ]);
+    expect((await call('PUT', `${path}/x`, { metadata: { name: 'x' }, webhooks: [] })).code).toBe(422);
+    const table = await call('GET', path, undefined, { accept: 'application/json;as=Table;g=meta.k8s.io;v=v1' });
+    expect(table.body.rows.map(({ cells }: Any) => cells.slice(0, 2))).toEqual([['x', 1]]);
   });
 });
 
