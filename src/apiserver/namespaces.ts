@@ -16,7 +16,7 @@
 import { type KubernetesObject, versionOf } from '../cache/object.ts';
 import { compareVersions } from '../cache/versions.ts';
 import type { Storage } from '../storage/storage.ts';
-import { unasked } from './admission.ts';
+import { type Admission, unasked } from './admission.ts';
 import { forbidden, hasCode, notFound } from './api-status.ts';
 import { NAME_LABEL } from './kinds/tables.ts';
 import { type Catalog, type EmptyTerms, type ResourceContext, type ResourceInfo, timestamp } from './resource-info.ts';
@@ -54,6 +54,8 @@ interface NamespacesDeps extends BackgroundDeps {
   /** The whole storage, not a scope of it. */
   readonly storage: Storage;
   readonly contextOf: (info: ResourceInfo) => ResourceContext;
+  /** Also for kinds that are not served. */
+  readonly admissionOf: (info: ResourceInfo) => Admission | undefined;
 }
 
 export class Namespaces {
@@ -167,7 +169,7 @@ export class Namespaces {
     const { catalog, storage } = this.deps;
     for (const info of await unknownKinds(storage, { catalog, namespace, signal })) {
       const isOne = (object: KubernetesObject): boolean => kindOf(object, info.prefix, namespace) !== undefined;
-      const admission = context.admission?.about(this.deps.contextOf(info).admission);
+      const admission = context.admission?.about(this.deps.admissionOf(info));
       const own = { ...context, info, storage: storage.scope(info.prefix), admission, empty: undefined, prepared: undefined };
       if (!(await clear(own, namespace, { check, signal, isOne }))) isEmpty = false;
     }

@@ -145,7 +145,10 @@ export class ApiServer<I = unknown> implements ResourceSource {
     const { onError, maxBufferedBytes, storage, clock, random } = this.#settings;
     const [closing, caches] = [this.#closing.signal, () => this.#caches()];
     this.#health = new HealthChecks({ storage, clock, caches, closing });
-    this.#namespaces = new Namespaces({ catalog: this.#catalog, storage, contextOf, clock, random, onError });
+    this.#namespaces = new Namespaces({
+      ...{ catalog: this.#catalog, storage, contextOf, clock, random, onError },
+      admissionOf: (info) => this.#admissionOf(info),
+    });
     const kindsKnown = (): Promise<void> => this.#definitions.caughtUp();
     const collected = { catalog: this.#catalog, contextOf, kindsKnown, clock, random, onError };
     this.#collector = this.#settings.garbageCollection ? new GarbageCollector(collected) : undefined;

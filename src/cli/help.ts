@@ -247,8 +247,7 @@ Options
                      of this is known, and their fields; may be repeated
   --crd FILE_OR_DIR  create the CustomResourceDefinitions in a YAML or JSON file, or in all such files of a folder; update
                      those that exist but differ; may be repeated. YAML needs the package yaml
-  --admission-webhooks
-                     clients may register webhooks, with Mutating- and ValidatingWebhookConfigurations; they are asked before
+  --admission-webhooks  clients may register webhooks, with Mutating- and ValidatingWebhookConfigurations; they are asked before
                      anything is written, at the URLs that the client has chosen. Default: they cannot be registered
   --webhook-service NAMESPACE/NAME=HOST:PORT
                      the same, and where the webhooks of this service listen; may be repeated
