@@ -15,6 +15,7 @@ describe('watchmux serve: arguments', () => {
         token: undefined,
         tls: undefined,
         webhookServices: undefined,
+        managedFields: 'named',
         dataFile: undefined,
         sqliteFile: undefined,
         tokenFile: undefined,
@@ -30,6 +31,8 @@ describe('watchmux serve: arguments', () => {
       ...{ host: '::', port: 0, token: 't', tls: { certFile: 'c', keyFile: 'k' }, dataFile: 'f' },
       resources: [order, { group: 'io', version: 'v1beta1', plural: 'zones', kind: 'Zone', namespaced: false }],
     });
+    expect(parse('--managed-fields', 'always')).toMatchObject({ managedFields: 'always' });
+    expect(() => parse('--managed-fields', 'all')).toThrow(/--managed-fields takes one of named, always/);
     expect(parse('--sqlite', 's')).toMatchObject({ sqliteFile: 's', dataFile: undefined });
     expect(parse('--metrics', '[::1]:9090', '--log', 'json', '--drain', '20', '--drain-delay', '2.5')).toMatchObject({
       ...{ metrics: { host: '::1', port: 9090 }, log: 'json', drainMs: 20_000, drainDelayMs: 2_500 },

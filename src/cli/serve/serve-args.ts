@@ -1,3 +1,4 @@
+import { TRACKED } from '../../apiserver/options.ts';
 import { type Given, KEEP_ALIVE_SECONDS, type Options, preset, quote, quoteUrl, toHost, UsageError, valued } from '../usage.ts';
 import type { LogFormat } from './log.ts';
 
@@ -10,6 +11,8 @@ export interface ServeCommand {
   readonly crdFiles: readonly string[];
   /** Where the webhooks of services listen, by NAMESPACE/NAME. Undefined: clients cannot register webhooks. */
   readonly webhookServices: ReadonlyMap<string, string> | undefined;
+  /** The new objects for which managers of fields are recorded. */
+  readonly managedFields: (typeof TRACKED)[number];
   /** What clients must send. Undefined: nothing. */
   readonly token: string | undefined;
   /** The files of the certificate and its key. Undefined: plain HTTP. */
@@ -70,6 +73,7 @@ const TEXTS = [
 
 export const SERVE_OPTIONS: Options = {
   ...preset({ host: '127.0.0.1', port: '8080', log: 'text', 'keep-alive': KEEP_ALIVE_SECONDS, drain: '10', 'drain-delay': '0' }),
+  ...preset({ 'managed-fields': 'named' }),
   ...valued(...TEXTS, 'token', 'metrics', 'client-address', ...Object.keys(LIMITS)),
   ...{
     resource: { type: 'string', multiple: true },
@@ -104,6 +108,7 @@ export function toServe(given: Given): ServeCommand {
     resources: toServedResources(given.list('resource')),
     crdFiles: toCrdFiles(given),
     webhookServices: toWebhookServices(given),
+    managedFields: given.oneOf('managed-fields', TRACKED),
     token: text('token'),
     tls: toTls(given),
     ...etcd,

@@ -121,6 +121,7 @@ async function serveFrom(storage: Storage, deps: ServeDeps): Promise<number> {
     resources,
     customResourceDefinitions: true,
     garbageCollection: true,
+    managedFields: command.managedFields,
     serviceAddress: ({ namespace, name }) => webhookServices?.get(`${namespace}/${name}`),
     ...hooksOf(deps),
     ...command.limits,
