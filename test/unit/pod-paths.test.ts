@@ -30,6 +30,14 @@ const UNPLACED =
   'spec.nodeName=,spec.restartPolicy=Always,spec.schedulerName=default-scheduler,spec.serviceAccountName=,spec.hostNetwork=false,status.phase=Pending,status.podIP=,status.nominatedNodeName=';
 const WEB = `${PODS}/web`;
 const POD = { metadata: { name: 'web', labels: { a: 'x' } }, spec: { containers: [{ name: 'a', image: 'a:1', resources: {} }] } };
+/** What is filled in. */
+const FILLED = {
+  ...{ dnsPolicy: 'ClusterFirst', enableServiceLinks: true, restartPolicy: 'Always', schedulerName: 'default-scheduler' },
+  ...{ securityContext: {}, terminationGracePeriodSeconds: 30 },
+};
+const inFull = <T extends object>(container: T, imagePullPolicy: string): T => ({
+  ...{ imagePullPolicy, terminationMessagePath: '/dev/termination-log', terminationMessagePolicy: 'File', ...container },
+});
 const DEBUGGER = { name: 'debugger', image: 'busybox', resources: {} };
 const binding = (more: object = {}, name: string = 'web'): object => ({
   ...{ apiVersion: 'v1', kind: 'Binding', metadata: { name, ...more }, target: { kind: 'Node', name: 'node-1' } },
@@ -140,7 +148,11 @@ describe('/ephemeralcontainers', () => {
     const { code, body } = await call('PATCH', `${WEB}/ephemeralcontainers?fieldManager=dbg`, patch, strategic);
     expect([code, body.spec, body.metadata.labels]).toEqual([
       200,
-      { ...POD.spec, securityContext: {}, ephemeralContainers: [DEBUGGER] },
+      {
+        ...FILLED,
+        containers: POD.spec.containers.map((each) => inFull(each, 'IfNotPresent')),
+        ephemeralContainers: [inFull(DEBUGGER, 'Always')],
+      },
       { a: 'x' },
     ]);
     const entry = body.metadata.managedFields.find(({ manager }: { manager: string }) => manager === 'dbg');
@@ -153,7 +165,10 @@ describe('/ephemeralcontainers', () => {
       spec: { containers: [], ephemeralContainers: [DEBUGGER, { name: 'more', image: 'x', resources: {} }] },
     };
     const put = await call('PUT', `${WEB}/ephemeralcontainers`, second);
-    expect(put.body.spec).toEqual({ ...body.spec, ephemeralContainers: second.spec.ephemeralContainers });
+    expect(put.body.spec).toEqual({
+      ...body.spec,
+      ephemeralContainers: second.spec.ephemeralContainers.map((each: object) => inFull(each, 'Always')),
+    });
   });
 
   it.each([
@@ -181,7 +196,11 @@ describe('/resize', () => {
     const resources = { limits: { cpu: '200m' } };
     const sent = { spec: { containers: [{ name: 'a', image: 'no', resources }] } };
     const { body } = await call('PATCH', `${WEB}/resize`, sent, strategic);
-    expect(body.spec).toEqual({ containers: [{ name: 'a', image: 'a:1', resources }], securityContext: {} });
+    const asked = { ...resources, requests: resources.limits };
+    expect(body.spec).toEqual({
+      ...FILLED,
+      containers: [inFull({ name: 'a', image: 'a:1', resources: asked }, 'IfNotPresent')],
+    });
   });
 
   it('writes how containers are resized, and the resources of init containers and of the Pod', async () => {
@@ -192,7 +211,11 @@ describe('/resize', () => {
     const [one] = POD.spec.containers;
     const spec = { resources, containers: [{ ...one, resizePolicy }], initContainers: [{ ...init, image: 'no', resources }] };
     const { body } = await call('PUT', `${WEB}/resize`, { ...POD, spec });
-    const written = { ...spec, securityContext: {}, initContainers: [{ ...init, resources }] };
+    const asked = { ...resources, requests: resources.limits };
+    const written = {
+      ...{ ...FILLED, ...spec, containers: [inFull({ ...one, resizePolicy }, 'IfNotPresent')] },
+      initContainers: [inFull({ ...init, resources: asked }, 'Always')],
+    };
     expect(body.spec).toEqual(written);
   });
 
@@ -263,7 +286,7 @@ describe('/binding', () => {
     await call('POST', `${WEB}/binding`, binding());
     const { metadata, status } = (await call('GET', WEB)).body;
     expect([status, metadata.annotations, metadata.labels]).toEqual([
-      { conditions: expected, podIP: '10.0.0.1' },
+      { phase: 'Pending', qosClass: 'BestEffort', conditions: expected, podIP: '10.0.0.1', podIPs: [{ ip: '10.0.0.1' }] },
       undefined,
       { a: 'x' },
     ]);

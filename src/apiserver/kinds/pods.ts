@@ -1,6 +1,5 @@
 /**
- * What a Pod has besides its fields: paths that need no kubelet, and an empty `securityContext`. And what field selectors may ask of
- * it and of other kinds.
+ * What a Pod has besides its fields: paths that need no kubelet. And what field selectors may ask of it and of other kinds.
  *
  *     path                   what is sent      what happens
  *     /ephemeralcontainers   the Pod           only those containers are written, as `kubectl debug` does
@@ -22,7 +21,8 @@ import { PART_VERBS, type SeenKind, type Subresource, withMembers } from '../sub
 import { forbiddenCause, invalidCause, unsupportedCause } from '../validation/causes.ts';
 import { subdomainFaults } from '../validation/formats.ts';
 import { required } from './common.ts';
-import { type Shape, shape } from './shape.ts';
+import { completedOf } from './kubernetes-defaults.ts';
+import { shape } from './shape.ts';
 import { DELETE_OPTIONS, OBJECT_META, OBJECT_REFERENCE } from './tables.ts';
 
 const metadata = [1, OBJECT_META, '', 'The metadata: whose name is that of the Pod.'] as const;
@@ -175,12 +175,6 @@ const SUBRESOURCES: readonly Subresource[] = [
   }),
 ];
 
-/** Upstream: `SetDefaults_PodSpec`, of whose defaults this is the only one without which `kubectl debug` crashes. */
-function completed<T extends Json>(pod: T): T {
-  const spec = (pod.spec ?? {}) as Json;
-  return spec.securityContext === undefined ? { ...pod, spec: { ...spec, securityContext: {} } } : pod;
-}
-
 type Fields = NonNullable<ResourceDefinition['fields']>;
 
 const field =
@@ -209,10 +203,9 @@ const FIELDS: Readonly<Record<string, Fields>> = {
   'jobs.batch/v1': { 'status.successful': field('status', 'succeeded', '0') },
 };
 
-const POD_PARTS: Pick<Shape, 'subresources' | 'completed'> = { subresources: SUBRESOURCES, completed };
-
 /** A definition with all this. */
 export function withParts(kind: ResourceDefinition): ResourceDefinition {
   const fields = FIELDS[nameOf(kind)];
-  return { ...kind, ...(fields && { fields }), ...(kind.kind === 'Pod' && { shape: { ...kind.shape, ...POD_PARTS } }) };
+  const more = { completed: completedOf(kind.kind), ...(kind.kind === 'Pod' && { subresources: SUBRESOURCES }) };
+  return { ...kind, ...(fields && { fields }), shape: { ...kind.shape, ...more } };
 }
