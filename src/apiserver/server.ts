@@ -376,6 +376,10 @@ export class ApiServer<I = unknown> implements ResourceSource {
         admission: hooks && new Admission({ hooks, resource: info.resourceName, timeoutMs: handshakeTimeoutMs, clock }),
         namespaceExists: (namespace, name) => this.#namespaces.check(namespace, { info, name }),
         namespaceHolds: (namespace, checked) => this.#namespaces.confirm(namespace, checked, info),
+        related: (apiVersion, plural) => {
+          const other = this.#catalog.find(apiVersion, plural);
+          return other && this.#contextOf(other);
+        },
         collected: this.#collector !== undefined && !isUncollected(info),
         removed: (namespace) => {
           this.#namespaces.removed(namespace);

@@ -150,7 +150,7 @@ describe.skipIf(isMissing(clientGo))("client-go's typed clients, in protobuf alo
         resourceVersion: undefined,
       });
       // A Job without labels has those of its template.
-      expect(created?.metadata.labels).toEqual(verb === 'Job' ? { app: 'web' } : undefined);
+      expect(created?.metadata.labels).toEqual(verb === 'Job' ? created?.spec.template.metadata.labels : undefined);
       expect(at(updated)).toEqual({ ...at(created), labels: { updated: 'yes' } });
       expect(created?.spec).toEqual(updated?.spec);
       expect(created?.status).not.toEqual(observed?.status);

@@ -158,10 +158,10 @@ const DEFAULTS: Readonly<Record<string, Defaults>> = {
 const isExternal = ({ type, externalIPs }: Members): boolean =>
   type === 'LoadBalancer' || type === 'NodePort' || (type === 'ClusterIP' && externalIPs !== undefined);
 
-/** Upstream: `ParseImageName`, whose tag is `latest` only if there is neither a tag nor a digest. */
+/** Without a tag, an image is the latest, unless it has a digest. Upstream: `ParseImageName`. */
 function pullPolicy(image: unknown): string {
-  const [, tag = 'latest', digest] = /^[^@]*?[^/@:](?::([^/:@]+))?(@.+)?$/.exec(String(image ?? '')) ?? [undefined, 'none'];
-  return tag === 'latest' && digest === undefined ? 'Always' : 'IfNotPresent';
+  const [, tag, digest] = /^[^@]*?[^/@:](?::([^/:@]+))?(@.+)?$/.exec(String(image ?? '')) ?? [undefined, 'none'];
+  return (tag ?? (digest ? '' : 'latest')) === 'latest' ? 'Always' : 'IfNotPresent';
 }
 
 function pending<T extends Members>({ status }: T): Members {
@@ -254,12 +254,15 @@ export function completedOf(kind: string): Shape['completed'] {
 }
 
 /** A Job selects Pods with its uid, unless its author selects them. Upstream: `generateSelector`. */
-function selected({ name, uid }: Members, spec: Members): Members {
+function selected(metadata: Members, spec: Members): Members {
+  const { name, uid } = metadata;
   if (spec.manualSelector === true || spec.selector !== undefined || uid === undefined) return {};
   const [own, job] = [{ 'batch.kubernetes.io/controller-uid': uid }, { 'batch.kubernetes.io/job-name': name }];
   const template = spec.template as { readonly metadata?: Members };
   const labels = { ...own, ...job, 'controller-uid': uid, 'job-name': name, ...labelsOf(template) };
   return {
+    // Labels that it has from its template go on being the same.
+    ...(metadata.labels && metadata.labels === labelsOf(template) ? { metadata: { ...metadata, labels } } : {}),
     spec: { ...spec, selector: { matchLabels: own }, template: { ...template, metadata: { ...template.metadata, labels } } },
   };
 }

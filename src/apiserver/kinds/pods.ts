@@ -5,7 +5,7 @@
  *     /ephemeralcontainers   the Pod           only those containers are written, as `kubectl debug` does
  *     /resize                the Pod           only the resources of its containers are written
  *     /binding               a Binding         the Pod gets a node, as a scheduler wants
- *     /eviction              an Eviction       the Pod is deleted, as `kubectl drain` does: budgets are not asked
+ *     /eviction              an Eviction       the Pod is deleted, if its budget allows it: verbs/evict.ts
  *
  * Upstream: `registry/core/pod/storage`.
  */
@@ -66,17 +66,22 @@ function bound(binding: Json, pod: Pod, now: () => number): Pod {
     ...pod,
     metadata: { ...own, ...(given.labels ? { labels: both('labels') } : {}), annotations: both('annotations') },
     spec: { ...pod.spec, nodeName: (binding.target as { readonly name?: string }).name as string },
-    status: { ...status, conditions: scheduled(conditions, now) },
+    status: { ...status, conditions: withCondition(conditions, { type: 'PodScheduled' }, now) },
   };
 }
 
-/** The conditions of a Pod that has a node. Upstream: `UpdatePodCondition`. */
-function scheduled(conditions: readonly Json[], now: () => number): readonly Json[] {
-  const old = conditions.find(({ type }) => type === 'PodScheduled');
+/** Conditions with one that is true now. Upstream: `UpdatePodCondition`. */
+function withCondition(conditions: readonly Json[], met: Json & { readonly type: string }, now: () => number): readonly Json[] {
+  const old = conditions.find(({ type }) => type === met.type);
   const lastTransitionTime = old?.status === 'True' ? old.lastTransitionTime : timestamp(now());
-  const condition = { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime };
+  const condition = { ...met, status: 'True', lastProbeTime: null, lastTransitionTime };
   return old ? conditions.map((each) => (each === old ? condition : each)) : [...conditions, condition];
 }
+
+const EVICTED = { type: 'DisruptionTarget', reason: 'EvictionByEvictionAPI', message: 'Eviction API: evicting' };
+
+const evicted = ({ status }: Json, now: () => number): readonly Json[] =>
+  withCondition(((status as Pod['status'])?.conditions ?? []) as readonly Json[], EVICTED, now);
 
 /** What is wrong with a Binding. Upstream: `ValidatePodBinding`. */
 function faultOfBinding({ target }: Json): string | undefined {
@@ -162,7 +167,7 @@ const SUBRESOURCES: readonly Subresource[] = [
   }),
   {
     ...{ name: 'eviction', verbs: ['create'], kind: EVICTION, view: (object) => object },
-    merge: (_, old) => old,
+    merge: (_, old, now) => ({ ...old, status: { ...(old.status as object), conditions: evicted(old, now) } }),
     deletion: ({ deleteOptions }) => deleteOptions ?? {},
   },
   partOf('resize', {
