@@ -353,6 +353,19 @@ describe.skipIf(isMissing(kubeApiServer))("Kubernetes' own kinds, beside a kube-
     // What was applied is written as in Go, `0.5` as `500m`, and what was not has the same defaults.
     const [there, here] = applied.map(defaulted);
     expect(here).toEqual(there);
+    // A write of the status changes the metadata of most kinds, too.
+    if (!kind.status) return;
+    const changes = { metadata: { labels: { late: 'x' }, annotations: { late: 'x' } }, spec: null };
+    const type = { 'content-type': 'application/merge-patch+json' };
+    const written = await both(`${path}/status`, { method: 'PATCH', headers: type, body: JSON.stringify(changes) });
+    const [labelled, ours] = written.map(({ metadata: { labels, annotations }, spec }) => ({
+      labels,
+      annotations,
+      spec: !!spec,
+    }));
+    // Which Kubernetes writes of a field that it once had.
+    delete labelled?.annotations['deprecated.daemonset.template.generation'];
+    expect(ours).toEqual(labelled);
   });
 
   /** An object without its metadata, and without addresses, which only a cluster has. Its uid is always the same, and so are times. */

@@ -8,6 +8,7 @@ import { TABLE } from '../../src/apiserver/kinds/kubernetes-table.ts';
 import { quantityOf } from '../../src/apiserver/kinds/quantity.ts';
 import { type Shape, shape, typing, zeroOf } from '../../src/apiserver/kinds/shape.ts';
 import { envelopeOf, PROTOBUF, readProtobuf, writingMessage } from '../../src/apiserver/request/protobuf.ts';
+import type { KubernetesObject } from '../../src/cache/object.ts';
 import { withBuiltIn, withFields } from '../../src/cli/serve/serve.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
@@ -240,6 +241,22 @@ describe('objects of such kinds', () => {
     expect(await call('GET', `${DEPLOYMENTS}/none/scale`)).toMatchObject({
       ...{ code: 500, body: { message: expect.stringContaining('the selector is invalid') } },
     });
+    await server.shutdown();
+  });
+
+  it.each([
+    ['deployments.apps/v1', { labels: { a: 'old' }, annotations: { a: 'new' } }],
+    ['pods/v1', { labels: { a: 'new' }, annotations: { a: 'new' } }],
+    ['csinodes.storage.k8s.io/v1', { labels: { a: 'old' }, annotations: { a: 'old' } }],
+  ])('a write of the status of %s changes the metadata to %j, and no spec', async (name, expected) => {
+    const { server } = rig({ resources: await kubernetesKinds(name) });
+    const resource = server.resource<KubernetesObject & { spec?: object }>(name);
+    const objects = resource.type.namespaced === false ? resource : resource.in('default');
+    const of = (a: string): object => ({ labels: { a }, annotations: { a } });
+    const { spec, metadata } = await objects.create({ metadata: { name: 'x', ...of('old') } });
+    const changed = { metadata: { ...metadata, ...of('new') }, spec: {} };
+    const written = await objects.update(changed as never, { subresource: 'status' });
+    expect(written).toMatchObject({ metadata: expected, spec });
     await server.shutdown();
   });
 
