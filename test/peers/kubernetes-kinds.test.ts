@@ -364,7 +364,7 @@ describe.skipIf(isMissing(kubeApiServer))("Kubernetes' own kinds, beside a kube-
       spec: !!spec,
     }));
     // Which Kubernetes writes of a field that it once had.
-    delete labelled?.annotations['deprecated.daemonset.template.generation'];
+    delete labelled?.annotations?.['deprecated.daemonset.template.generation'];
     expect(ours).toEqual(labelled);
   });
 
