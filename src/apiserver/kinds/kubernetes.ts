@@ -42,7 +42,7 @@ export function load(): Promise<readonly ResourceDefinition[]> {
 /**
  * Definitions of Kubernetes' own kinds, by names such as `pods/v1` and `deployments.apps/v1`, in this order: serve them as they
  * are, or with members of your own, such as `{ ...pods, columns }`. They have the fields, short names, categories and
- * subresources that Kubernetes has, and their bodies and answers may be protobuf. No defaults are filled in, and nothing is checked
+ * subresources that Kubernetes has, and their bodies and answers may be protobuf. Its defaults are filled in, and nothing is checked
  * but types. There are the stable kinds of the groups core, apps, autoscaling, batch, discovery, networking, node, policy, rbac,
  * scheduling and storage, except those of {@link BUILT_IN_KINDS}.
  *

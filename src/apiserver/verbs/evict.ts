@@ -36,7 +36,7 @@ interface Pod extends KubernetesObject {
 }
 
 /** What is written at which path, by whom, and how the Pod is deleted. */
-export interface EvictTerms extends DeleteTerms {
+interface EvictTerms extends DeleteTerms {
   readonly sent: object;
   readonly row: Subresource;
   readonly writer: Writer | undefined;
