@@ -164,7 +164,10 @@ export class Namespaces {
     };
     let isEmpty = true;
     for (const info of this.contained()) {
-      if (!(await clear(this.deps.contextOf(info), namespace, { check, signal }))) isEmpty = false;
+      if (await clear(this.deps.contextOf(info), namespace, { check, signal })) continue;
+      // While there are Pods, what protects them and others, such as policies, stays. Upstream: `OrderedNamespaceDeletion`.
+      if (isPods(info)) return false;
+      isEmpty = false;
     }
     const { catalog, storage } = this.deps;
     for (const info of await unknownKinds(storage, { catalog, namespace, signal })) {
@@ -215,10 +218,11 @@ export class Namespaces {
     }
   }
 
-  /** Each kind once, in any of its versions. */
+  /** Each kind once, in any of its versions, and Pods first. */
   private contained(): readonly ResourceInfo[] {
     const all = this.deps.catalog.all.filter(({ namespaced }) => namespaced);
-    return all.filter((info) => all.find(({ prefix }) => prefix === info.prefix) === info);
+    const each = all.filter((info) => all.find(({ prefix }) => prefix === info.prefix) === info);
+    return each.sort((one, other) => Number(isPods(other)) - Number(isPods(one)));
   }
 
   private async terminate(
@@ -241,6 +245,8 @@ export class Namespaces {
     return { ...marked, status: { ...(marked as { status?: object }).status, phase: 'Terminating' } } as KubernetesObject;
   }
 }
+
+const isPods = ({ resourceName }: ResourceInfo): boolean => resourceName === 'pods';
 
 /** Deletes the objects of one kind in a namespace. Resolves to whether none is left. */
 async function clear(

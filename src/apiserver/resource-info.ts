@@ -239,6 +239,8 @@ export interface ResourceContext {
   readonly namespaceExists: (namespace: string, name: string) => Promise<string | undefined>;
   /** Rejects if the namespace of a new object is Terminating, or has gone. */
   readonly namespaceHolds: (namespace: string, checked: { uid: string; created: KubernetesObject }) => Promise<void>;
+  /** The same of another resource, if it is served. */
+  readonly related: (apiVersion: string, plural: string) => ResourceContext | undefined;
   /** Whether the garbage collector takes care of dependents, so that its finalizers are set. */
   readonly collected: boolean;
   /** Called when an object is gone for good. */

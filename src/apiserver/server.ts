@@ -392,6 +392,10 @@ export class ApiServer<I = unknown> implements ResourceSource {
         admission: this.#admissionOf(info),
         namespaceExists: (namespace, name) => this.#namespaces.check(namespace, { info, name }),
         namespaceHolds: (namespace, checked) => this.#namespaces.confirm(namespace, checked, info),
+        related: (apiVersion, plural) => {
+          const other = this.#catalog.find(apiVersion, plural);
+          return other && this.#contextOf(other);
+        },
         collected: this.#collector !== undefined && !isUncollected(info),
         removed: (namespace) => {
           this.#namespaces.removed(namespace);

@@ -19,6 +19,8 @@ import type { Work } from '../watch/fair-queue.ts';
 import { badRequest, internalFault } from './api-status.ts';
 import type { FieldCause, ResourceDefinition, ScaleDefinition } from './definition.ts';
 import { AGE, isReview, shown } from './kinds/common.ts';
+import { part, shape } from './kinds/shape.ts';
+import { OBJECT_META } from './kinds/tables.ts';
 import type { Json } from './request/json.ts';
 import { VERBS, type Verb } from './request/path.ts';
 
@@ -39,6 +41,8 @@ export interface Subresource {
   readonly kind?: SeenKind;
   /** The member of the objects that can be written only here. */
   readonly owns?: string;
+  /** What its writes leave alone, so that no sender manages it there. Default: by the group. */
+  readonly keeps?: readonly string[];
   /** Whether only a part of what is sent is written, of which the sender becomes the manager. */
   readonly isPart?: boolean;
   /** A POST deletes the object, with these options. Absent: it changes the object. */
@@ -75,6 +79,31 @@ const STATUS: Subresource = {
   merge: (sent, old) => withMembers(old, sent, ['status']),
 };
 
+/** Of these of Kubernetes' own kinds, a write of the status leaves the metadata alone. Upstream: `ResetObjectMetaForStatus`. */
+const STATUS_ALONE: readonly string[] = [
+  'networking.k8s.io/servicecidrs',
+  'storage.k8s.io/csinodes',
+  'storage.k8s.io/volumeattachments',
+];
+
+/** Of these, it leaves a member of the metadata alone. */
+const STATUS_AND_NOT: Readonly<Record<string, readonly string[]>> = {
+  'apps/deployments': ['labels'],
+  '/pods': ['ownerReferences'],
+};
+
+/** With the status, Kubernetes' own kinds write the metadata, as controllers expect: of Deployments, the revision is an annotation. */
+function toStatus({ group, plural, shape: fields }: Pick<ResourceDefinition, 'group' | 'plural' | 'shape'>): Subresource {
+  const name = `${group}/${plural}`;
+  if (fields === undefined || STATUS_ALONE.includes(name)) return STATUS;
+  const kept = STATUS_AND_NOT[name] ?? [];
+  const merge: Subresource['merge'] = (sent, old) => ({
+    ...withMembers(sent, old, ['spec']),
+    metadata: withMembers(sent.metadata as Json, old.metadata as Json, kept),
+  });
+  return { ...STATUS, keeps: ['spec'], merge };
+}
+
 /** Both also write the metadata. Upstream: `namespaceStatusStrategy`, `namespaceFinalizeStrategy`. */
 const OF_NAMESPACES: readonly Subresource[] = [
   {
@@ -91,11 +120,15 @@ export function toRows({
   plural,
   status,
   scale,
-  shape,
+  shape: fields,
 }: Pick<ResourceDefinition, 'group' | 'plural' | 'status' | 'scale' | 'shape'>): Rows {
   const isNamespaces = group === '' && plural === 'namespaces';
-  const more = (shape as { readonly subresources?: readonly Subresource[] } | undefined)?.subresources ?? [];
-  const own = [...(status ? [STATUS] : []), ...(scale ? [toScale(scale, shape !== undefined)] : []), ...more];
+  const more = (fields as { readonly subresources?: readonly Subresource[] } | undefined)?.subresources ?? [];
+  const own = [
+    ...(status ? [toStatus({ group, plural, shape: fields })] : []),
+    ...(scale ? [toScale(scale, fields !== undefined)] : []),
+    ...more,
+  ];
   const subresources = isNamespaces ? OF_NAMESPACES : own;
   const apart = subresources.flatMap(({ owns }) => (owns === undefined ? [] : [owns]));
   const merge: Subresource['merge'] = (sent, old) => (apart.length === 0 ? sent : withMembers(sent, old, apart));
@@ -148,6 +181,19 @@ const SCALE: SeenKind = {
   ],
 };
 
+/** The same for Kubernetes' own kinds: their clients send it as protobuf, and as a strategic merge patch. */
+const TYPED_SCALE: SeenKind = {
+  ...{ group: SCALE.group, version: SCALE.version, apiVersion: SCALE.apiVersion, kind: SCALE.kind, columns: SCALE.columns },
+  shape: shape('Scale represents a scaling request for a resource.', {
+    metadata: [1, OBJECT_META, '', 'The metadata of the resource.'],
+    spec: part([2], 'The desired state.', { replicas: [1, 'int32', '', 'The desired number of instances.'] }),
+    status: part([3], 'The observed state. Read-only.', {
+      replicas: [1, 'int32', '!', 'The number of instances that were observed.'],
+      selector: [2, 'string', '', 'The label selector of the instances, as in queries.'],
+    }),
+  }),
+};
+
 /** The same path in a Scale, as a path in a field set. */
 export const SCALE_REPLICAS: readonly string[] = ['f:spec', 'f:replicas'];
 
@@ -166,7 +212,7 @@ function toScale({ specReplicasPath, statusReplicasPath, labelSelectorPath }: Sc
   return {
     name: 'scale',
     verbs: PART_VERBS,
-    kind: SCALE,
+    kind: isTyped ? TYPED_SCALE : SCALE,
     replicas: specPath,
     view: (object, forWrite = false) => {
       const replicas = valueAt(object, specPath) ?? (forWrite ? UNSET : undefined);

@@ -1,7 +1,13 @@
 // Namespaces of several servers on one storage: whichever server is asked, a namespace ends when its last object has gone,
 // nothing stays behind in one that is gone, and another one of the same name is left alone.
 import { describe, expect, test, vi } from 'vitest';
-import { type ApiServerOptions, NAMESPACES as NAMESPACE_KIND, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import {
+  type ApiServerOptions,
+  BUILT_IN_KINDS,
+  kubernetesKinds,
+  NAMESPACES as NAMESPACE_KIND,
+  type ResourceDefinition,
+} from '../../src/apiserver/index.ts';
 import { Terminating } from '../../src/apiserver/terminating.ts';
 import { filter } from '../../src/broadcast/filter.ts';
 import { type GetOptions, MemoryStorage, type Storage } from '../../src/storage/index.ts';
@@ -126,6 +132,20 @@ describe('a deletion of a namespace', () => {
     expect([code, body]).toEqual([200, { ...marked, status: { phase: 'Terminating' } }]);
     expect((await at.call('GET', `${NAMESPACES}/x`)).body.status).toEqual({ phase: 'Active' });
     expect((await at.call('GET', `${MAPS}/held`)).body.metadata).not.toHaveProperty('deletionTimestamp');
+  });
+
+  test('takes Pods first, and the rest once they are gone', async () => {
+    const at = await server(new MemoryStorage(), { resources: [...BUILT_IN_KINDS, ...(await kubernetesKinds('pods/v1'))] });
+    await create(at);
+    const pods = `${NAMESPACES}/x/pods`;
+    await at.call('POST', pods, HELD);
+    await at.call('POST', MAPS, { metadata: { name: 'a' } });
+    expect((await at.call('DELETE', `${NAMESPACES}/x`)).code).toBe(200);
+    expect((await at.call('GET', `${pods}/held`)).body.metadata).toHaveProperty('deletionTimestamp');
+    expect((await at.call('GET', `${MAPS}/a`)).code).toBe(200);
+    await at.call('PATCH', `${pods}/held`, { metadata: { finalizers: null } });
+    await isGone(at);
+    expect((await at.call('GET', `${MAPS}/a`)).code).toBe(404);
   });
 
   test('of the default one is refused, and takes nothing', async () => {

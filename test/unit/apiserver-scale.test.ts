@@ -1,8 +1,12 @@
 // The subresource `scale` in process and without a socket. test/peers/differential.test.ts compares its answers with a kube-apiserver's.
 import { afterEach, describe, expect, it } from 'vitest';
-import { ApiServer, type ResourceDefinition, type ScaleDefinition } from '../../src/apiserver/index.ts';
+import { ApiServer, kubernetesKinds, type ResourceDefinition, type ScaleDefinition } from '../../src/apiserver/index.ts';
+import { part, type Shape, shape } from '../../src/apiserver/kinds/shape.ts';
+import { OBJECT_META } from '../../src/apiserver/kinds/tables.ts';
+import { envelopeOf, PROTOBUF, readProtobuf, writingMessage } from '../../src/apiserver/request/protobuf.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
+import { atOnce } from '../../src/watch/fair-queue.ts';
 import { type Answered, rig } from './apiserver-rig.ts';
 
 interface Fleet extends KubernetesObject {
@@ -243,4 +247,45 @@ describe('scale', () => {
       `resource.${why}`.replace('resource.unknown', 'unknown'),
     );
   });
+});
+
+describe("the scale of Kubernetes' own kinds", () => {
+  const URL = '/apis/apps/v1/namespaces/default/deployments/web/scale';
+  const template = { metadata: { labels: { a: 'x' } }, spec: { containers: [{ name: 'a', image: 'a' }] } };
+  const web = { metadata: { name: 'web' }, spec: { replicas: 1, selector: { matchLabels: { a: 'x' } }, template } };
+
+  async function deployed() {
+    const { server, call } = rig({ resources: await kubernetesKinds('deployments.apps/v1') });
+    servers.push(server);
+    await call('POST', '/apis/apps/v1/namespaces/default/deployments', web);
+    return { server, call };
+  }
+
+  it('takes a strategic merge patch', async () => {
+    const { call } = await deployed();
+    const type = { 'content-type': 'application/strategic-merge-patch+json' };
+    const { code, body } = await call('PATCH', URL, { spec: { replicas: 3 } }, type);
+    expect([code, body.spec, body.status]).toEqual([200, { replicas: 3 }, { replicas: 0, selector: 'a=x' }]);
+  });
+
+  it('is read and written as protobuf, as typed clients in Go do', async () => {
+    const { server, call } = await deployed();
+    const headers = { accept: PROTOBUF, 'content-type': PROTOBUF };
+    const at = `http://127.0.0.1${URL}`;
+    const { body: scale } = await call('GET', URL);
+    const kind = { group: 'autoscaling', version: 'v1', apiVersion: 'autoscaling/v1', kind: 'Scale', shape: SHAPE };
+    const bytes = atOnce(writingMessage({ ...scale, spec: { replicas: 4 } }, SHAPE));
+    const { head, tail } = envelopeOf(kind, bytes.length);
+    const init = { method: 'PUT', headers, body: Buffer.concat([head, bytes, tail]) };
+    const answer = await server.fetch(new Request(at, init));
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, PROTOBUF]);
+    const read = atOnce(readProtobuf(new Uint8Array(await answer.arrayBuffer()), kind));
+    expect(read).toMatchObject({ kind: 'Scale', spec: { replicas: 4 }, status: { selector: 'a=x' } });
+  });
+});
+
+const SHAPE: Shape = shape('', {
+  metadata: [1, OBJECT_META],
+  spec: part([2], '', { replicas: [1, 'int32'] }),
+  status: part([3], '', { replicas: [1, 'int32', '!'], selector: [2, 'string'] }),
 });

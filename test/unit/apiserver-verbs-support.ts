@@ -30,6 +30,7 @@ export function newContext(more: Partial<ResourceContext> = {}): ResourceContext
       throw new Error('orders are no reviews');
     },
     during: (verb) => verb,
+    related: () => undefined,
     collected: false,
     namespaceExists: async () => undefined,
     namespaceHolds: async () => {},

@@ -8,6 +8,7 @@ import { TABLE } from '../../src/apiserver/kinds/kubernetes-table.ts';
 import { quantityOf } from '../../src/apiserver/kinds/quantity.ts';
 import { type Shape, shape, typing, zeroOf } from '../../src/apiserver/kinds/shape.ts';
 import { envelopeOf, PROTOBUF, readProtobuf, writingMessage } from '../../src/apiserver/request/protobuf.ts';
+import type { KubernetesObject } from '../../src/cache/object.ts';
 import { withBuiltIn, withFields } from '../../src/cli/serve/serve.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
@@ -23,6 +24,11 @@ beforeAll(async () => {
   resources = all;
 });
 
+/** What is filled in, in any Pod. */
+const FILLED = {
+  ...{ dnsPolicy: 'ClusterFirst', enableServiceLinks: true, restartPolicy: 'Always', schedulerName: 'default-scheduler' },
+  ...{ securityContext: {}, terminationGracePeriodSeconds: 30 },
+};
 const PODS = '/api/v1/namespaces/default/pods';
 const SERVICES = '/api/v1/namespaces/default/services';
 const DEPLOYMENTS = '/apis/apps/v1/namespaces/default/deployments';
@@ -142,7 +148,7 @@ describe('objects of such kinds', () => {
     expect([code, headers.get('warning')]).toEqual([201, expect.stringContaining('unknown field \\"other\\"')]);
     expect(headers.get('warning')).toContain('unknown field \\"spec.volumes[0].emptyDri\\"');
     expect(body.spec.volumes).toEqual([{ name: 'v', emptyDir: {} }]);
-    expect(Object.keys(body.spec)).toEqual(['volumes', 'containers', 'securityContext']);
+    expect(Object.keys(body.spec).sort()).toEqual(['containers', ...Object.keys(FILLED), 'volumes'].sort());
     const strict = await call('POST', `${PODS}?fieldValidation=Strict`, { ...wrong, metadata: { name: 'other' } });
     expect(strict.code).toBe(400);
     // As Go writes what has to be there, and what is zero.
@@ -153,7 +159,7 @@ describe('objects of such kinds', () => {
     expect(
       (await call('POST', SERVICES, { metadata, spec: { ports: [{ port: 1 }] }, status: { conditions: [] } })).body,
     ).toMatchObject({
-      spec: { ports: [{ port: 1, targetPort: 0 }] },
+      spec: { ports: [{ port: 1, targetPort: 1 }] },
       status: { loadBalancer: {} },
     });
     await server.shutdown();
@@ -238,6 +244,22 @@ describe('objects of such kinds', () => {
     await server.shutdown();
   });
 
+  it.each([
+    ['deployments.apps/v1', { labels: { a: 'old' }, annotations: { a: 'new' } }],
+    ['pods/v1', { labels: { a: 'new' }, annotations: { a: 'new' } }],
+    ['csinodes.storage.k8s.io/v1', { labels: { a: 'old' }, annotations: { a: 'old' } }],
+  ])('a write of the status of %s changes the metadata to %j, and no spec', async (name, expected) => {
+    const { server } = rig({ resources: await kubernetesKinds(name) });
+    const resource = server.resource<KubernetesObject & { spec?: object }>(name);
+    const objects = resource.type.namespaced === false ? resource : resource.in('default');
+    const of = (a: string): object => ({ labels: { a }, annotations: { a } });
+    const { spec, metadata } = await objects.create({ metadata: { name: 'x', ...of('old') } });
+    const changed = { metadata: { ...metadata, ...of('new') }, spec: {} };
+    const written = await objects.update(changed as never, { subresource: 'status' });
+    expect(written).toMatchObject({ metadata: expected, spec });
+    await server.shutdown();
+  });
+
   it('generations are counted, and names checked, as in Kubernetes', async () => {
     const roles = await kubernetesKinds('roles.rbac.authorization.k8s.io/v1');
     const { server, call } = rig({ resources: [...resources, ...roles] });
@@ -255,11 +277,19 @@ describe('objects of such kinds', () => {
 
   it('what is null for want of a value can be applied', async () => {
     const { server, call } = rig({ resources });
-    expect((await call('POST', PODS, { metadata })).body.spec).toEqual({ containers: null, securityContext: {} });
+    expect((await call('POST', PODS, { metadata })).body.spec).toEqual({ containers: null, ...FILLED });
     const config = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [{ name: 'a' }] } };
     const type = { 'content-type': 'application/apply-patch+yaml' };
     const { code, body } = await call('PATCH', `${PODS}/web?fieldManager=me`, config, type);
-    expect([code, body.spec.containers]).toEqual([200, [{ name: 'a', resources: {} }]]);
+    expect([code, body.spec.containers]).toEqual([
+      200,
+      [
+        {
+          ...{ name: 'a', resources: {}, imagePullPolicy: 'IfNotPresent' },
+          ...{ terminationMessagePath: '/dev/termination-log', terminationMessagePolicy: 'File' },
+        },
+      ],
+    ]);
     const patch = { spec: { containers: [{ name: 'b' }] } };
     const strategic = await call('PATCH', `${PODS}/web`, patch, { 'content-type': 'application/strategic-merge-patch+json' });
     expect(strategic.body.spec.containers).toHaveLength(2);

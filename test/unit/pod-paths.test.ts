@@ -30,6 +30,14 @@ const UNPLACED =
   'spec.nodeName=,spec.restartPolicy=Always,spec.schedulerName=default-scheduler,spec.serviceAccountName=,spec.hostNetwork=false,status.phase=Pending,status.podIP=,status.nominatedNodeName=';
 const WEB = `${PODS}/web`;
 const POD = { metadata: { name: 'web', labels: { a: 'x' } }, spec: { containers: [{ name: 'a', image: 'a:1', resources: {} }] } };
+/** What is filled in. */
+const FILLED = {
+  ...{ dnsPolicy: 'ClusterFirst', enableServiceLinks: true, restartPolicy: 'Always', schedulerName: 'default-scheduler' },
+  ...{ securityContext: {}, terminationGracePeriodSeconds: 30 },
+};
+const inFull = <T extends object>(container: T, imagePullPolicy: string): T => ({
+  ...{ imagePullPolicy, terminationMessagePath: '/dev/termination-log', terminationMessagePolicy: 'File', ...container },
+});
 const DEBUGGER = { name: 'debugger', image: 'busybox', resources: {} };
 const binding = (more: object = {}, name: string = 'web'): object => ({
   ...{ apiVersion: 'v1', kind: 'Binding', metadata: { name, ...more }, target: { kind: 'Node', name: 'node-1' } },
@@ -140,7 +148,11 @@ describe('/ephemeralcontainers', () => {
     const { code, body } = await call('PATCH', `${WEB}/ephemeralcontainers?fieldManager=dbg`, patch, strategic);
     expect([code, body.spec, body.metadata.labels]).toEqual([
       200,
-      { ...POD.spec, securityContext: {}, ephemeralContainers: [DEBUGGER] },
+      {
+        ...FILLED,
+        containers: POD.spec.containers.map((each) => inFull(each, 'IfNotPresent')),
+        ephemeralContainers: [inFull(DEBUGGER, 'Always')],
+      },
       { a: 'x' },
     ]);
     const entry = body.metadata.managedFields.find(({ manager }: { manager: string }) => manager === 'dbg');
@@ -153,7 +165,10 @@ describe('/ephemeralcontainers', () => {
       spec: { containers: [], ephemeralContainers: [DEBUGGER, { name: 'more', image: 'x', resources: {} }] },
     };
     const put = await call('PUT', `${WEB}/ephemeralcontainers`, second);
-    expect(put.body.spec).toEqual({ ...body.spec, ephemeralContainers: second.spec.ephemeralContainers });
+    expect(put.body.spec).toEqual({
+      ...body.spec,
+      ephemeralContainers: second.spec.ephemeralContainers.map((each: object) => inFull(each, 'Always')),
+    });
   });
 
   it.each([
@@ -181,7 +196,11 @@ describe('/resize', () => {
     const resources = { limits: { cpu: '200m' } };
     const sent = { spec: { containers: [{ name: 'a', image: 'no', resources }] } };
     const { body } = await call('PATCH', `${WEB}/resize`, sent, strategic);
-    expect(body.spec).toEqual({ containers: [{ name: 'a', image: 'a:1', resources }], securityContext: {} });
+    const asked = { ...resources, requests: resources.limits };
+    expect(body.spec).toEqual({
+      ...FILLED,
+      containers: [inFull({ name: 'a', image: 'a:1', resources: asked }, 'IfNotPresent')],
+    });
   });
 
   it('writes how containers are resized, and the resources of init containers and of the Pod', async () => {
@@ -192,7 +211,11 @@ describe('/resize', () => {
     const [one] = POD.spec.containers;
     const spec = { resources, containers: [{ ...one, resizePolicy }], initContainers: [{ ...init, image: 'no', resources }] };
     const { body } = await call('PUT', `${WEB}/resize`, { ...POD, spec });
-    const written = { ...spec, securityContext: {}, initContainers: [{ ...init, resources }] };
+    const asked = { ...resources, requests: resources.limits };
+    const written = {
+      ...{ ...FILLED, ...spec, containers: [inFull({ ...one, resizePolicy }, 'IfNotPresent')] },
+      initContainers: [inFull({ ...init, resources: asked }, 'Always')],
+    };
     expect(body.spec).toEqual(written);
   });
 
@@ -263,7 +286,7 @@ describe('/binding', () => {
     await call('POST', `${WEB}/binding`, binding());
     const { metadata, status } = (await call('GET', WEB)).body;
     expect([status, metadata.annotations, metadata.labels]).toEqual([
-      { conditions: expected, podIP: '10.0.0.1' },
+      { phase: 'Pending', qosClass: 'BestEffort', conditions: expected, podIP: '10.0.0.1', podIPs: [{ ip: '10.0.0.1' }] },
       undefined,
       { a: 'x' },
     ]);
@@ -354,6 +377,91 @@ describe('/eviction', () => {
     const { call } = await withPod();
     expect((await call('POST', `${WEB}/eviction`, sent)).code).toBe(expected);
     expect((await call('GET', WEB)).code).toBe(200);
+  });
+
+  const BUDGETS = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';
+  const ALLOWING = { observedGeneration: 1, disruptionsAllowed: 1, currentHealthy: 2, desiredHealthy: 1, expectedPods: 2 };
+  const TIGHT = { ...ALLOWING, disruptionsAllowed: 0, currentHealthy: 1 };
+  const READY_NOW = { type: 'Ready', status: 'True' };
+  const RUNNING = { phase: 'Running', conditions: [READY_NOW] };
+
+  /** A server with a Pod of this status and a budget for it. */
+  async function guarded(podStatus: object, budgetStatus: object | undefined, spec: object = {}) {
+    const made = rig({ resources: [pods, ...(await kubernetesKinds('poddisruptionbudgets.policy/v1'))] });
+    await made.call('POST', PODS, POD);
+    await made.call('PATCH', `${WEB}/status`, { status: podStatus });
+    const whole = { selector: { matchLabels: { a: 'x' } }, minAvailable: 1, ...spec };
+    await made.call('POST', BUDGETS, { metadata: { name: 'few' }, spec: whole });
+    if (budgetStatus) await made.call('PATCH', `${BUDGETS}/few/status`, { status: budgetStatus });
+    const budget = async () => (await made.call('GET', `${BUDGETS}/few`)).body;
+    return { ...made, budget, evict: (options?: object) => made.call('POST', `${WEB}/eviction`, eviction(options)) };
+  }
+
+  it('takes a disruption from the budget of the Pod', async () => {
+    const { call, budget, evict } = await guarded(RUNNING, ALLOWING);
+    expect((await call('POST', `${WEB}/eviction?dryRun=All`, eviction())).code).toBe(201);
+    expect((await budget()).status).toEqual(ALLOWING);
+    expect((await evict()).code).toBe(201);
+    expect((await call('GET', WEB)).code).toBe(404);
+    expect((await budget()).status).toEqual({ ...ALLOWING, disruptionsAllowed: 0, disruptedPods: { web: NOW } });
+  });
+
+  it.each([
+    ['allows none', TIGHT, 'The disruption budget few needs 1 healthy pods and has 1 currently', null],
+    ['has changed', ALLOWING, 'The disruption budget few is still being processed by the server.', '10'],
+  ])('is refused if the budget %s, and changes nothing', async (_, status, message, retryAfter) => {
+    const { call, budget, evict } = await guarded(RUNNING, status);
+    if (retryAfter) await call('PATCH', `${BUDGETS}/few`, { spec: { minAvailable: 2 } });
+    const { code, headers, body } = await evict();
+    expect([code, headers.get('retry-after'), body.message]).toEqual([
+      ...[429, retryAfter, "Cannot evict pod as it would violate the pod's disruption budget."],
+    ]);
+    expect(body.details.causes).toEqual([{ reason: 'DisruptionBudget', message }]);
+    expect((await call('GET', WEB)).body.status.conditions).toEqual([READY_NOW].map((each) => expect.objectContaining(each)));
+    expect((await budget()).status).toMatchObject(status);
+  });
+
+  it.each<[string, object, object | undefined, object]>([
+    ['no controller has seen the budget', RUNNING, undefined, {}],
+    ['the budget is for others', RUNNING, TIGHT, { selector: { matchLabels: { a: 'y' } } }],
+    ['the Pod is Pending', {}, TIGHT, {}],
+    ['the Pod has failed', { phase: 'Failed' }, TIGHT, {}],
+    ['the Pod is not ready, and the budget is met', { phase: 'Running' }, TIGHT, {}],
+    [
+      'the Pod is not ready, for which the budget does not care',
+      { phase: 'Running' },
+      { ...TIGHT, currentHealthy: 0 },
+      {
+        unhealthyPodEvictionPolicy: 'AlwaysAllow',
+      },
+    ],
+  ])('asks nobody if %s', async (_, podStatus, budgetStatus, spec) => {
+    const { call, evict } = await guarded(podStatus, budgetStatus, spec);
+    expect((await evict()).code).toBe(201);
+    expect((await call('GET', WEB)).code).toBe(404);
+  });
+
+  it('of a Pod that is not ready is refused while its budget is not met', async () => {
+    const { evict } = await guarded({ phase: 'Running' }, { ...TIGHT, currentHealthy: 0 });
+    expect((await evict()).code).toBe(429);
+  });
+
+  it('is refused if there are several budgets', async () => {
+    const { call, evict } = await guarded(RUNNING, ALLOWING);
+    await call('POST', BUDGETS, { metadata: { name: 'more' }, spec: { selector: {} } });
+    await call('PATCH', `${BUDGETS}/more/status`, { status: ALLOWING });
+    const { code, body } = await evict();
+    expect([code, body.message]).toEqual([500, expect.stringContaining('more than one PodDisruptionBudget')]);
+  });
+
+  it('tells a Pod that has finalizers why it goes', async () => {
+    const { call } = await withPod({ metadata: { ...POD.metadata, finalizers: ['x.io/held'] } });
+    await call('POST', `${WEB}/eviction`, eviction());
+    const { metadata, status } = (await call('GET', WEB)).body;
+    expect(metadata.deletionTimestamp).toBe(NOW);
+    expect(status.conditions).toEqual([
+      { ...SCHEDULED, type: 'DisruptionTarget', reason: 'EvictionByEvictionAPI', message: 'Eviction API: evicting' },
+    ]);
   });
 
   it('is a create, of which authorize is asked', async () => {

@@ -26,6 +26,7 @@ import type { ResourceContext, ResourceInfo } from '../resource-info.ts';
 import { rowOf, type SeenKind, type Subresource } from '../subresources.ts';
 import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation/field-check.ts';
 import { applyObject, replaceObject } from '../verbs/apply.ts';
+import { evictObject } from '../verbs/evict.ts';
 import { managerCauses, type Writer } from '../verbs/managed-fields.ts';
 import { normalized, shown } from '../verbs/metadata.ts';
 import { getObject, listObjects, presenting, watchObjects } from '../verbs/read.ts';
@@ -375,7 +376,8 @@ async function act(task: Task): Promise<Answer> {
   const fault = row.fault?.(sent);
   // Upstream says so with the code of a server's failure, before it looks for the object.
   if (fault !== undefined) return jsonAnswer(500, { ...RESULT, status: 'Failure', message: fault, code: 500 });
-  if (row.deletion) await deleteObject(context, place, { ...toDeleteTerms(task, row.deletion(sent)), signal });
+  const deletion = row.deletion && toDeleteTerms(task, row.deletion(sent));
+  if (deletion) await evictObject(context, place, { ...deletion, signal, sent, row, writer });
   else await updateObject(context, { dryRun, writer, signal, place, row, make: () => sent });
   return jsonAnswer(201, { ...RESULT, status: 'Success', code: 201 });
 }

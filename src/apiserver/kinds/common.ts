@@ -62,6 +62,9 @@ export const CREATED_BY_UPDATE: ReadonlySet<string> = new Set([
   ],
 ]);
 
+/** Of this kind, a new object has the status that is sent. Upstream: `PrepareForCreate` of its strategy resets nothing. */
+export const CREATED_WITH_STATUS = 'nodes';
+
 /** Of these kinds, an update must say which version it replaces. Upstream: `AllowUnconditionalUpdate` of their strategies is false. */
 export const UPDATED_BY_VERSION: ReadonlySet<string> = new Set([
   ...['leases.coordination.k8s.io', 'poddisruptionbudgets.policy', 'runtimeclasses.node.k8s.io'],

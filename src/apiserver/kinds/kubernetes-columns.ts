@@ -47,7 +47,7 @@ replicasets.apps/v1 $replicas $containers $selector
 statefulsets.apps/v1 Ready:replicasReady() Age $containers
 horizontalpodautoscalers.autoscaling/v1 $scaler
 horizontalpodautoscalers.autoscaling/v2 $scaler
-cronjobs.batch/v1 Schedule:spec.schedule Timezone:spec.timeZone=<none> Suspend?:jobSuspend()=False Active#:count(status.active)
+cronjobs.batch/v1 Schedule:spec.schedule Timezone:spec.timeZone=<none> Suspend?:jobSuspend() Active#:count(status.active)
   Last_Schedule:since(status.lastScheduleTime)=<none> Age Containers*:each(spec.jobTemplate.spec.template.spec.containers.name)
   Images*:each(spec.jobTemplate.spec.template.spec.containers.image) Selector*:selector(spec.jobTemplate.spec.selector)=<none>
 jobs.batch/v1 Status:jobStatus() Completions:jobCompletions() Duration:jobDuration() Age $containers $selector
@@ -496,7 +496,7 @@ const READS: Readonly<Record<string, Read>> = {
   ingressClassName: (object) => named(object, isMarked(object, ['ingressclass.kubernetes.io/is-default-class'])),
   ingressPorts: (ingress) => (listAt(ingress, 'spec.tls').length > 0 ? '80, 443' : '80'),
   isTrue: (object, path) => at(object, path) === true,
-  jobSuspend: (job) => at(job, 'spec.suspend') && 'True',
+  jobSuspend: (job) => (at(job, 'spec.suspend') ? 'True' : 'False'),
   join: (object, path) => listAt(object, path).join(),
   labels: (object, path) => printLabels(mapAt(object, path) as Readonly<Record<string, string>>),
   nodeAddress: (node, type) =>

@@ -28,9 +28,13 @@ let loaded: Promise<readonly ResourceDefinition[]> | undefined;
 
 /** All of them. The table is read once. */
 export function load(): Promise<readonly ResourceDefinition[]> {
-  loaded ??= Promise.all([import('./kubernetes-table.ts'), import('./kubernetes-columns.ts'), import('./pods.ts')]).then(
-    ([{ TABLE }, { COLUMNS }, { withParts }]) =>
-      readTable(TABLE).map((kind) => withParts({ ...kind, columns: COLUMNS.get(nameOf(kind)) })),
+  loaded ??= Promise.all([
+    import('./kubernetes-table.ts'),
+    import('./kubernetes-columns.ts'),
+    import('./kubernetes-defaults.ts'),
+    import('./pods.ts'),
+  ]).then(([{ TABLE }, { COLUMNS }, { defaultsOf }, { withParts }]) =>
+    readTable(TABLE, defaultsOf).map((kind) => withParts({ ...kind, columns: COLUMNS.get(nameOf(kind)) })),
   );
   return loaded;
 }
@@ -38,7 +42,7 @@ export function load(): Promise<readonly ResourceDefinition[]> {
 /**
  * Definitions of Kubernetes' own kinds, by names such as `pods/v1` and `deployments.apps/v1`, in this order: serve them as they
  * are, or with members of your own, such as `{ ...pods, columns }`. They have the fields, short names, categories and
- * subresources that Kubernetes has, and their bodies and answers may be protobuf. No defaults are filled in, and nothing is checked
+ * subresources that Kubernetes has, and their bodies and answers may be protobuf. Its defaults are filled in, and nothing is checked
  * but types. There are the stable kinds of the groups core, apps, autoscaling, batch, discovery, networking, node, policy, rbac,
  * scheduling and storage, except those of {@link BUILT_IN_KINDS}.
  *
@@ -72,11 +76,19 @@ export async function kubernetesKind(named: ResourceDefinition): Promise<Resourc
   throw invalid('resource', `${nameOf(named)}=${kind}`, `${nameOf(like)}=${like.kind}, which Kubernetes has`);
 }
 
-function readTable(text: string): readonly ResourceDefinition[] {
+/** What completes objects of a type, given the defaults that the table has. */
+type Completing = (type: string, presets: Readonly<Record<string, unknown>>) => Shape['finish'];
+
+/** All kinds of a table. Without `finish`, nothing is filled in, as clients read objects. */
+export function readTable(text: string, finish?: Completing): readonly ResourceDefinition[] {
   const [kinds = '', types = ''] = text.split('\n\n');
   const lines = new Map(types.split('\n').map((line) => [line.split(' ', 1)[0] as string, line]));
   const known = new Map(Object.entries(KNOWN));
-  const typeOf = (name: string): Field['type'] => getOrMake(known, name, () => toShape(lines.get(name) as string, typeOf));
+  const whole = new Set(kinds.split('\n').map((line) => line.slice(line.lastIndexOf(' ') + 1)));
+  const typeOf = (name: string): Field['type'] =>
+    getOrMake(known, name, () => toShape(lines.get(name) as string, { typeOf: partOf, finish }));
+  // An object within another one says in JSON what it is, as a claim in the templates of a StatefulSet does.
+  const partOf: Making['typeOf'] = (name) => (whole.has(name) ? named(typeOf(name) as Shape) : typeOf(name));
   return kinds.split('\n').map((line) => toDefinition(line, typeOf));
 }
 
@@ -98,8 +110,17 @@ function toDefinition(line: string, typeOf: (name: string) => Field['type']): Re
   };
 }
 
-function toShape(line: string, typeOf: (name: string) => Field['type']): Shape {
-  const [, ...words] = line.split(' ');
+const NAMED = shape('', { apiVersion: [0, 'string'], kind: [0, 'string'] }).fields;
+
+const named = (of: Shape): Shape => ({ ...of, fields: [...NAMED, ...of.fields] });
+
+interface Making {
+  readonly typeOf: (name: string) => Field['type'];
+  readonly finish: Completing | undefined;
+}
+
+function toShape(line: string, { typeOf, finish }: Making): Shape {
+  const [name = '', ...words] = line.split(' ');
   const isAtomic = words[0] === '%';
   const rows = words.slice(isAtomic ? 1 : 0).map((word): [string, Row] => {
     const [, field = '', number, form = '', type = '', keys, patch, merge, preset] = FIELD.exec(word) ?? [];
@@ -113,5 +134,9 @@ function toShape(line: string, typeOf: (name: string) => Field['type']): Shape {
     // What has no name has its members in the object itself.
     return [field || `^${number}`, [Number(number), typeOf(type), form as '', '', more]];
   });
-  return { ...shape('', Object.fromEntries(rows)), isAtomic };
+  const made = shape('', Object.fromEntries(rows));
+  const presets = Object.fromEntries(
+    made.fields.flatMap(({ name: member, more }) => (more?.default === undefined ? [] : [[member, more.default]])),
+  );
+  return { ...made, isAtomic, finish: finish?.(name, presets) };
 }

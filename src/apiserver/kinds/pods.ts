@@ -1,12 +1,11 @@
 /**
- * What a Pod has besides its fields: paths that need no kubelet, and an empty `securityContext`. And what field selectors may ask of
- * it and of other kinds.
+ * What a Pod has besides its fields: paths that need no kubelet. And what field selectors may ask of it and of other kinds.
  *
  *     path                   what is sent      what happens
  *     /ephemeralcontainers   the Pod           only those containers are written, as `kubectl debug` does
  *     /resize                the Pod           only the resources of its containers are written
  *     /binding               a Binding         the Pod gets a node, as a scheduler wants
- *     /eviction              an Eviction       the Pod is deleted, as `kubectl drain` does: budgets are not asked
+ *     /eviction              an Eviction       the Pod is deleted, if its budget allows it: verbs/evict.ts
  *
  * Upstream: `registry/core/pod/storage`.
  */
@@ -21,7 +20,8 @@ import { PART_VERBS, type SeenKind, type Subresource, withMembers } from '../sub
 import { forbiddenCause, invalidCause, unsupportedCause } from '../validation/causes.ts';
 import { subdomainFaults } from '../validation/formats.ts';
 import { required } from './common.ts';
-import { type Shape, shape } from './shape.ts';
+import { completedOf } from './kubernetes-defaults.ts';
+import { shape } from './shape.ts';
 import { DELETE_OPTIONS, OBJECT_META, OBJECT_REFERENCE } from './tables.ts';
 
 const metadata = [1, OBJECT_META, '', 'The metadata: whose name is that of the Pod.'] as const;
@@ -65,17 +65,22 @@ function bound(binding: Json, pod: Pod, now: () => number): Pod {
     ...pod,
     metadata: { ...own, ...(given.labels ? { labels: both('labels') } : {}), annotations: both('annotations') },
     spec: { ...pod.spec, nodeName: (binding.target as { readonly name?: string }).name as string },
-    status: { ...status, conditions: scheduled(conditions, now) },
+    status: { ...status, conditions: withCondition(conditions, { type: 'PodScheduled' }, now) },
   };
 }
 
-/** The conditions of a Pod that has a node. Upstream: `UpdatePodCondition`. */
-function scheduled(conditions: readonly Json[], now: () => number): readonly Json[] {
-  const old = conditions.find(({ type }) => type === 'PodScheduled');
+/** Conditions with one that is true now. Upstream: `UpdatePodCondition`. */
+function withCondition(conditions: readonly Json[], met: Json & { readonly type: string }, now: () => number): readonly Json[] {
+  const old = conditions.find(({ type }) => type === met.type);
   const lastTransitionTime = old?.status === 'True' ? old.lastTransitionTime : timestamp(now());
-  const condition = { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime };
+  const condition = { ...met, status: 'True', lastProbeTime: null, lastTransitionTime };
   return old ? conditions.map((each) => (each === old ? condition : each)) : [...conditions, condition];
 }
+
+const EVICTED = { type: 'DisruptionTarget', reason: 'EvictionByEvictionAPI', message: 'Eviction API: evicting' };
+
+const evicted = ({ status }: Json, now: () => number): readonly Json[] =>
+  withCondition(((status as Pod['status'])?.conditions ?? []) as readonly Json[], EVICTED, now);
 
 /** What is wrong with a Binding. Upstream: `ValidatePodBinding`. */
 function faultOfBinding({ target }: Json): string | undefined {
@@ -161,7 +166,7 @@ const SUBRESOURCES: readonly Subresource[] = [
   }),
   {
     ...{ name: 'eviction', verbs: ['create'], kind: EVICTION, view: (object) => object },
-    merge: (_, old) => old,
+    merge: (_, old, now) => ({ ...old, status: { ...(old.status as object), conditions: evicted(old, now) } }),
     deletion: ({ deleteOptions }) => deleteOptions ?? {},
   },
   partOf('resize', {
@@ -173,12 +178,6 @@ const SUBRESOURCES: readonly Subresource[] = [
     causes: resizeCauses,
   }),
 ];
-
-/** Upstream: `SetDefaults_PodSpec`, of whose defaults this is the only one without which `kubectl debug` crashes. */
-function completed<T extends Json>(pod: T): T {
-  const spec = (pod.spec ?? {}) as Json;
-  return spec.securityContext === undefined ? { ...pod, spec: { ...spec, securityContext: {} } } : pod;
-}
 
 type Fields = NonNullable<ResourceDefinition['fields']>;
 
@@ -208,10 +207,9 @@ const FIELDS: Readonly<Record<string, Fields>> = {
   'jobs.batch/v1': { 'status.successful': field('status', 'succeeded', '0') },
 };
 
-const POD_PARTS: Pick<Shape, 'subresources' | 'completed'> = { subresources: SUBRESOURCES, completed };
-
 /** A definition with all this. */
 export function withParts(kind: ResourceDefinition): ResourceDefinition {
   const fields = FIELDS[nameOf(kind)];
-  return { ...kind, ...(fields && { fields }), ...(kind.kind === 'Pod' && { shape: { ...kind.shape, ...POD_PARTS } }) };
+  const more = { completed: completedOf(kind.kind), ...(kind.kind === 'Pod' && { subresources: SUBRESOURCES }) };
+  return { ...kind, ...(fields && { fields }), shape: { ...kind.shape, ...more } };
 }

@@ -48,6 +48,7 @@ type Rows = Readonly<Record<string, Row>>;
 /** A row with its name. */
 export interface Field {
   readonly name: string;
+  /** 0: it is not in protobuf. */
   readonly number: number;
   readonly type: FieldType;
   readonly form: FieldForm;

@@ -315,6 +315,7 @@ type Members = Readonly<Record<string, unknown>>;
 function* writeMessage(writer: Writer, of: Shape, { message, steps }: { message: Members; steps: Steps }): Work<void> {
   for (let at = of.fields.length - 1; at >= 0; at--) {
     const field = of.fields[at] as Field;
+    if (field.number === 0) continue;
     const own = Object.hasOwn(message, field.name) ? (message[field.name] ?? undefined) : undefined;
     const value = field.form === '^' ? message : own;
     if (field.form === '[]' || field.form === '{}') yield* writeMany(writer, field, { value, steps });

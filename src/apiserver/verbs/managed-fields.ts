@@ -183,7 +183,8 @@ function managerOf({ info, versions }: ResourceContext, { kind }: Subresource): 
         if (subresource === '') return version === apiVersion ? info.apart : [];
         // Upstream: `getStatusResetFields`.
         const ofVersion = version === apiVersion ? info : others.find((each) => each.apiVersion === version);
-        return ofVersion && rowOf(ofVersion, subresource) ? (info.group === '' ? ['spec'] : ['metadata', 'spec']) : [];
+        const asked = ofVersion && rowOf(ofVersion, subresource);
+        return asked ? (asked.keeps ?? (info.group === '' ? ['spec'] : ['metadata', 'spec'])) : [];
       },
       versions: Object.fromEntries(others.map((each) => [each.apiVersion, knownSchema(each)])),
       convert: info.convert && ((object, version) => converting(info, object, version)),

@@ -140,7 +140,7 @@ async function mark(
   return admitted(current);
 }
 
-function checkPreconditions(
+export function checkPreconditions(
   { info }: ResourceContext,
   current: KubernetesObject,
   preconditions: DeleteTerms['preconditions'],

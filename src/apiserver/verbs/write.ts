@@ -24,7 +24,7 @@ import {
   translated,
 } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
-import { finalizerWarnings, isReview, UPDATED_BY_VERSION } from '../kinds/common.ts';
+import { CREATED_WITH_STATUS, finalizerWarnings, isReview, UPDATED_BY_VERSION } from '../kinds/common.ts';
 import { type Asker, reviewed } from '../kinds/reviews.ts';
 import { zeroOf } from '../kinds/shape.ts';
 import { messageOf, shapeOf, typed } from '../kinds/tables.ts';
@@ -129,8 +129,9 @@ function* prepareCreate(
     deletionGracePeriodSeconds: undefined,
   });
   const shape = shapeOf(info);
-  const whole = shape?.completed?.(created) ?? created;
-  const ready = context.prepared?.(whole) ?? withMembers(whole, shape ? zeroOf(shape) : NOTHING, info.apart);
+  const apart = info.resourceName === CREATED_WITH_STATUS ? [] : info.apart;
+  const reset = context.prepared?.(created) ?? withMembers(created, shape ? zeroOf(shape) : NOTHING, apart);
+  const ready = shape?.completed?.(reset) ?? reset;
   const managedFields = yield* managedFieldsAfter(context, { terms, live: undefined, sent, object: ready, row: info.main });
   const stored = managedFields === ready.metadata.managedFields ? ready : withMeta(ready, { managedFields });
   const checked = yield* check(context, stored, {
