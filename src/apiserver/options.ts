@@ -253,7 +253,7 @@ const LIMITS: Wholes<keyof ApiServerLimits> = {
   stallTimeoutMs: [DEFAULTS.stallTimeoutMs],
 };
 
-export const TRACKED = ['named', 'always'] as const;
+const TRACKED = ['named', 'always'] as const;
 
 const HOOKS = [
   ...(['authenticate', 'authenticateToken', 'authorize', 'identityOf', 'tenantOf', 'clientAddress'] as const),

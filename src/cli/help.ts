@@ -247,10 +247,10 @@ Options
                      of this is known, and their fields; may be repeated
   --crd FILE_OR_DIR  create the CustomResourceDefinitions in a YAML or JSON file, or in all such files of a folder; update
                      those that exist but differ; may be repeated. YAML needs the package yaml
-  --admission-webhooks  clients may register webhooks, with Mutating- and ValidatingWebhookConfigurations: they are
-                     asked before anything is written, at the URLs that the client has chosen. Default: they cannot be
   --managed-fields M the new objects whose fields have managers: named (the default), those whose creator names itself as
                      kubectl does; or always, as in a cluster
+  --webhooks         clients may register webhooks, with Mutating- and ValidatingWebhookConfigurations: they are asked before
+                     anything is written, at the URLs that the client has chosen
   --webhook-service NAMESPACE/NAME=HOST:PORT
                      the same, and where the webhooks of this service listen; may be repeated
   --token T          clients must send this bearer token. kubectl sends tokens over HTTPS only. Other users of this machine

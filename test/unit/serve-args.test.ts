@@ -65,7 +65,7 @@ describe('watchmux serve: arguments', () => {
   });
 
   test('webhooks: none, by their URLs, and those of services', () => {
-    expect(parse('--admission-webhooks')).toMatchObject({ webhookServices: new Map() });
+    expect(parse('--webhooks')).toMatchObject({ webhookServices: new Map() });
     const services = ['--webhook-service', 'shop/hooks=127.0.0.1:9443', '--webhook-service', 'a/b=[::1]:1'];
     expect(parse(...services)).toMatchObject({
       webhookServices: new Map([

@@ -1,4 +1,4 @@
-import { TRACKED } from '../../apiserver/options.ts';
+import type { ApiServerOptions } from '../../apiserver/options.ts';
 import { type Given, KEEP_ALIVE_SECONDS, type Options, preset, quote, quoteUrl, toHost, UsageError, valued } from '../usage.ts';
 import type { LogFormat } from './log.ts';
 
@@ -12,7 +12,7 @@ export interface ServeCommand {
   /** Where the webhooks of services listen, by NAMESPACE/NAME. Undefined: clients cannot register webhooks. */
   readonly webhookServices: ReadonlyMap<string, string> | undefined;
   /** The new objects for which managers of fields are recorded. */
-  readonly managedFields: (typeof TRACKED)[number];
+  readonly managedFields: ManagedFields;
   /** What clients must send. Undefined: nothing. */
   readonly token: string | undefined;
   /** The files of the certificate and its key. Undefined: plain HTTP. */
@@ -45,6 +45,11 @@ export interface ServeCommand {
   /** Undefined: the default of an `ApiServer`. */
   readonly limits: ServeLimits;
 }
+
+type ManagedFields = NonNullable<ApiServerOptions['managedFields']>;
+
+/** The server's own list would be loaded with the server. */
+const MANAGED_FIELDS: readonly ManagedFields[] = ['named', 'always'];
 
 interface EtcdTlsFiles {
   readonly caFile: string | undefined;
@@ -79,7 +84,7 @@ export const SERVE_OPTIONS: Options = {
     resource: { type: 'string', multiple: true },
     crd: { type: 'string', multiple: true },
     etcd: { type: 'string', multiple: true },
-    'admission-webhooks': { type: 'boolean', default: false },
+    webhooks: { type: 'boolean', default: false },
     'webhook-service': { type: 'string', multiple: true },
   },
 };
@@ -108,7 +113,7 @@ export function toServe(given: Given): ServeCommand {
     resources: toServedResources(given.list('resource')),
     crdFiles: toCrdFiles(given),
     webhookServices: toWebhookServices(given),
-    managedFields: given.oneOf('managed-fields', TRACKED),
+    managedFields: given.oneOf('managed-fields', MANAGED_FIELDS),
     token: text('token'),
     tls: toTls(given),
     ...etcd,
@@ -142,7 +147,7 @@ function toCrdFiles(given: Given): readonly string[] {
 /** Reads `NAMESPACE/NAME=HOST:PORT`, once for each service. */
 function toWebhookServices(given: Given): ServeCommand['webhookServices'] {
   const values = given.list('webhook-service');
-  if (values.length === 0) return given.flag('admission-webhooks') ? new Map() : undefined;
+  if (values.length === 0) return given.flag('webhooks') ? new Map() : undefined;
   const services = new Map<string, string>();
   for (const value of values) {
     const [, service = '', host = '', port = ''] = /^([a-z\d-]+\/[a-z\d-]+)=(.+):(\d{1,5})$/.exec(value) ?? [];
