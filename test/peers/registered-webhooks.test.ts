@@ -23,10 +23,13 @@ const APPLY = 'application/apply-patch+yaml';
 type Any = any;
 
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+// What they have no field for is removed, and defaults are added, before webhooks are asked.
+const text = { type: 'string' };
+const spec = { type: 'object', properties: { replicas: { type: 'integer' }, size: { type: 'integer', default: 5 }, seen: text } };
 const version = (name: string, storage: boolean): object => ({
   ...{ name, served: true, storage },
   subresources: { status: {}, scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' } },
-  schema: { openAPIV3Schema: { type: 'object', properties: { spec: open, status: open } } },
+  schema: { openAPIV3Schema: { type: 'object', properties: { spec, status: open } } },
 });
 const BOXES_CRD = {
   apiVersion: 'apiextensions.k8s.io/v1',
@@ -244,6 +247,7 @@ describe('webhooks', () => {
       // A patch that changes nothing.
       reviews.decide.set('/other', () => patched({ op: 'test', path: '/spec/replicas', value: 1 }));
       await both('PATCH', `${BOXES}/two`, { spec: { more: 1 } }, MERGE);
+      await both('PATCH', `${BOXES.replace('v1', 'v2')}/two`, { spec: { more: 2, size: null } }, MERGE);
       reviews.decide.clear();
       await both('PATCH', `${BOXES}/two/status`, { status: { replicas: 1 } }, MERGE);
       await both('PATCH', `${BOXES}/two/scale`, { spec: { replicas: 3 } }, MERGE);
@@ -284,6 +288,9 @@ describe('webhooks', () => {
         patched({ op: 'add', path: '/metadata/labels', value: { 'not a label': 'x' } }),
         patched(),
         { allowed: true, patch: '', patchType: null },
+        { allowed: null },
+        { allowed: true, patch: 'bnVsbA==', patchType: 'JSONPatch' },
+        { allowed: true, patch: 'W10\r\n=\n', patchType: 'JSONPatch' },
       ]) {
         reviews.decide.set('/b', () => response);
         await both('POST', MAPS, map(`r-${turn++}`, { k: 'k' }));
@@ -317,6 +324,13 @@ describe('webhooks', () => {
         await both('POST', `${MAPS}?dryRun=All`, map('f', {}));
         reviews.decide.clear();
       }
+    });
+  });
+
+  test('of a service that does not exist cannot be asked, in the same words', async () => {
+    const service = { namespace: 'n', name: 'nobody', path: '/x' };
+    await registered('Validating', [webhook('s', { clientConfig: { service } })], async () => {
+      await both('POST', MAPS, map('s', {}));
     });
   });
 

@@ -9,7 +9,7 @@ import {
 } from '../../src/apiserver/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { eventually } from '../eventually.ts';
-import { ORDER, ORDERS, rig } from './apiserver-rig.ts';
+import { ORDER, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 import { patched, type ReviewServer, startReviewServer } from './review-server.ts';
 import { CAUSE_CHARS, WRONG_REGISTRATIONS } from './wrong-registrations.ts';
 
@@ -43,12 +43,12 @@ const webhook = (path: string, more: object = {}): object => ({
 
 type Call = ReturnType<typeof rig>['call'];
 
-function start(options: Parameters<typeof rig>[0] = {}): { call: Call; errors: unknown[] } {
+function start(options: Parameters<typeof rig>[0] = {}): { call: Call; errors: unknown[]; server: ApiServer } {
   const errors: unknown[] = [];
   const resources = [...BUILT_IN_KINDS, ORDERS, ...WEBHOOK_CONFIGURATIONS] as readonly ResourceDefinition[];
   const { server, call } = rig({ resources, onError: (error) => void errors.push(error), ...options });
   servers.push(server);
-  return { call, errors };
+  return { call, errors, server };
 }
 
 /** Registers webhooks, and waits until they are asked. */
@@ -246,6 +246,14 @@ describe('registrations', () => {
   });
 });
 
+it('a registration with very many versions is checked in a moment', async () => {
+  const { call } = start();
+  const versions = ['v1', ...Array.from({ length: 150_000 }, (_, at) => `a${at}`)];
+  const webhooks = [webhook('a', { admissionReviewVersions: versions })];
+  const path = `${CONFIGURATIONS}/validatingwebhookconfigurations`;
+  expect((await call('POST', path, { metadata: { name: 'x' }, webhooks })).code).toBe(201);
+});
+
 describe('which webhooks are asked', () => {
   const asked = async (...writes: readonly (() => Promise<unknown>)[]): Promise<string[][]> => {
     const all: string[][] = [];
@@ -439,6 +447,44 @@ describe('mutating webhooks', () => {
     expect(errors).toMatchObject([{ message: expect.stringContaining(words) }]);
   });
 
+  it.each([
+    ['in lines', (patch: string) => `${patch.slice(0, 8)}\r\n${patch.slice(8)}\n`, 201, { a: 'b' }],
+    ['null', () => Buffer.from('null').toString('base64'), 201, undefined],
+    ['of another alphabet', (patch: string) => `${patch}_`, 500, undefined],
+  ])('may send a patch %s if a decoder of Go reads it', async (_, encode, code, data) => {
+    const { call } = start();
+    await register(call, 'Mutating', webhook('a'));
+    const { patch, ...more } = patched({ op: 'add', path: '/data', value: { a: 'b' } }) as { patch: string };
+    reviews.decide.set('/a', () => ({ ...more, patch: encode(patch) }));
+    const answer = await call('POST', MAPS, { metadata: { name: 'x' } });
+    expect([answer.code, answer.body.data]).toEqual([code, data]);
+  });
+
+  it('that say null instead of a verdict refuse', async () => {
+    const { call } = start();
+    await register(call, 'Mutating', webhook('a', { failurePolicy: 'Ignore' }));
+    reviews.decide.set('/a', () => ({ allowed: null }));
+    const { code, body } = await call('POST', MAPS, map('x'));
+    expect([code, body.message]).toEqual([400, 'admission webhook "a.example.com" denied the request without explanation']);
+  });
+
+  it('get what an update sends as they get a creation: without unknown fields, and with defaults', async () => {
+    const size = { type: 'integer', default: 5 };
+    const schema = { type: 'object', properties: { spec: { type: 'object', properties: { size, item: { type: 'string' } } } } };
+    const orders = { ...ORDERS, schema, preserveUnknownFields: false } as ResourceDefinition;
+    const { call } = start({ resources: [...BUILT_IN_KINDS, orders, ...WEBHOOK_CONFIGURATIONS] });
+    await register(call, 'Mutating', webhook('a'));
+    const order = (item: string): object => ({ ...ORDER, metadata: { name: 'o' }, spec: { item, junk: 1 } });
+    await call('POST', ORDERS_PATH, order('tea'));
+    await call('PUT', `${ORDERS_PATH}/o`, order('salt'));
+    await call('PATCH', `${ORDERS_PATH}/o`, { spec: { size: null, item: 'milk', junk: 2 } });
+    expect(reviews.asked.map(({ review }) => review.request.object.spec)).toEqual([
+      { item: 'tea', size: 5 },
+      { item: 'salt', size: 5 },
+      { item: 'milk', size: 5 },
+    ]);
+  });
+
   it('whose patch does not fit fail the write, whatever their policy', async () => {
     const { call } = start();
     await register(call, 'Mutating', webhook('a', { failurePolicy: 'Ignore' }));
@@ -521,8 +567,30 @@ describe('validating webhooks', () => {
     // The certificate is for another name.
     expect([known.code, known.body.message]).toMatchObject([500, expect.stringContaining('known.n.svc')]);
     expect(other.body.message).toContain(
-      'failed to call webhook: Post "https://other.n.svc/other?timeout=10s": service "other" not found',
+      'failed to call webhook: Post "https://other.n.svc:443/other?timeout=10s": service "other" not found',
     );
+  });
+
+  it('of a service that nobody knows cannot be asked, whatever its name', async () => {
+    const { call, errors } = start();
+    const service = { namespace: 'n', name: 'a b?/', path: '' };
+    await register(call, 'Validating', webhook('a', { clientConfig: { service }, failurePolicy: 'Ignore' }));
+    errors.length = 0;
+    expect((await call('POST', MAPS, map('x'))).code).toBe(201);
+    expect(errors).toMatchObject([{ message: expect.stringContaining('Post "https://a b?/.n.svc:443/?timeout=10s"') }]);
+  });
+
+  it('are not asked again when the server has cut a write in process', async () => {
+    const { call, errors, server } = start();
+    await register(call, 'Validating', webhook('slow', { failurePolicy: 'Ignore' }));
+    reviews.decide.set('/slow', () => new Promise(() => {}));
+    const write = server.resource('configmaps/v1').create({ metadata: { name: 'x', namespace: 'default' } });
+    const refused = expect(write).rejects.toMatchObject({ code: 'REFUSED' });
+    await eventually(() => expect(paths()).toEqual(['/slow']));
+    await server.shutdown({ signal: AbortSignal.abort() });
+    await refused;
+    await eventually(() => expect(errors).toMatchObject([{ message: expect.stringContaining('socket hang up') }]));
+    expect(paths()).toEqual(['/slow']);
   });
 
   it('end with the server, and leave nothing open', async () => {

@@ -205,6 +205,22 @@ function decide(causes: readonly FieldCause[], info: ResourceInfo, { metadata }:
   for (const text of finalizerWarnings(metadata.finalizers, old?.metadata?.finalizers)) warn(text);
 }
 
+/** What was sent for an update, changed to fit its schema. Throws the client's error. */
+function* fitted(
+  context: ResourceContext,
+  sent: unknown,
+  { terms, isPatch }: Pick<Updating, 'terms' | 'isPatch'>,
+): Work<Mutable> {
+  const { place, row } = terms;
+  const kind = row.kind ?? context.info;
+  const given = normalized(kind, sent);
+  // A null of the member that the path owns removes it.
+  const applied = terms.applied === true && (row.owns === undefined || (given as Json)[row.owns] !== null);
+  const refusal = (why: string): Error => (isPatch ? invalidPatch(given, why) : unreadable(kind, why));
+  const shape = { stored: isOurs(context), ...(applied ? { applied } : { refusal }) };
+  return inNamespace(yield* fitting(kind, given, shape), place.namespace);
+}
+
 /**
  * The object that an update makes: `sent`, merged according to its path, with the old values of what only the server writes. A
  * promise only if a check takes time: otherwise, a storage in memory writes it in the same turn, and never has to retry.
@@ -216,13 +232,7 @@ function* prepareUpdate(
 ): Work<Mutable | Promise<Mutable>> {
   const { info } = context;
   const { place, row } = terms;
-  const kind = row.kind ?? info;
-  const given = normalized(kind, sent);
-  // A null of the member that the path owns removes it.
-  const applied = terms.applied === true && (row.owns === undefined || (given as Json)[row.owns] !== null);
-  const refusal = (why: string): Error => (isPatch ? invalidPatch(given, why) : unreadable(kind, why));
-  const shape = { stored: isOurs(context), ...(applied ? { applied } : { refusal }) };
-  const fit = inNamespace(yield* fitting(kind, given, shape), place.namespace);
+  const fit = yield* fitted(context, sent, { terms, isPatch });
   const object = yield* withoutTwins(fit, { warn: terms.writer?.warn, isLate: isPatch });
   const fault = row.fault?.(object);
   if (fault !== undefined) throw badRequest(fault);
@@ -493,7 +503,7 @@ async function admittedUpdate(context: ResourceContext, sent: unknown, updating:
   const oldObject = isCreated ? undefined : row.view(presented(info, current));
   const operation = isCreated ? 'CREATE' : 'UPDATE';
   const about = { operation, subresource: row.name, place, oldObject, dryRun, signal } as const;
-  const object = await admission?.mutate(inNamespace(normalized(row.kind ?? info, sent), place.namespace), about);
+  const object = await admission?.mutate(await inPieces(fitted(context, sent, updating), { signal }), about);
   const next = await inPieces(prepareUpdate(context, object, updating), { signal });
   const written = isCreated ? (object as KubernetesObject) : row.view(next === current ? presented(info, next) : next);
   await admission?.validate(written, about);

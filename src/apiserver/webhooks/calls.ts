@@ -80,18 +80,17 @@ export class Calls {
 
   private async answer(webhook: WebhookDefinition, body: string, { isMutating, signal }: Question): Promise<string> {
     const { clientConfig, timeoutSeconds } = webhook;
-    const { url, options } = toAddress(clientConfig, this.deps.serviceAddress);
-    url.searchParams.set('timeout', `${timeoutSeconds}s`);
+    const { href, to } = toAddress(webhook, this.deps.serviceAddress);
     const abort = new AbortController();
     const leave = whenAborted(signal, (reason) => abort.abort(reason));
     const limitMs = timeoutSeconds * 1_000;
     const failed = (why: string, cause?: unknown): CallFailed =>
-      new CallFailed(webhook, `failed to call webhook: Post ${quoted(url.href)}: ${why}`, cause);
+      new CallFailed(webhook, `failed to call webhook: Post ${quoted(href)}: ${why}`, cause);
     try {
-      if (options === undefined) throw failed(`service ${quoted(clientConfig.service?.name ?? '')} not found`);
-      const sent = this.sent(url, {
+      if (to === undefined) throw failed(`service ${quoted(clientConfig.service?.name ?? '')} not found`);
+      const sent = this.sent(to.url, {
         body,
-        options,
+        options: to.options,
         signal: abort.signal,
         maxBytes: MAX_ANSWER_BYTES[isMutating ? 'mutating' : 'validating'],
       });
@@ -118,7 +117,7 @@ export class Calls {
     const init = { method: 'POST', body, headers: { 'content-type': 'application/json', accept: 'application/json' }, signal };
     const response = await send(url, init, { ...options, agent: this.agent }).catch((error: NodeJS.ErrnoException) => {
       // The webhook may have closed an idle connection just now. What it has to do has no effects, so it can be asked again.
-      if (error.code !== 'ECONNRESET' || signal.aborted) throw error;
+      if (error.code !== 'ECONNRESET' || signal.aborted || this.isStopped) throw error;
       return send(url, init, { ...options, agent: false });
     });
     const decoder = new TextDecoder();
@@ -132,19 +131,26 @@ export class Calls {
   }
 }
 
-/** Where a webhook is, and how its certificate is checked. No options: nobody knows where. */
+/** Where a webhook is, as text for errors, and how to get there: nobody has to know, and the names of services are any text. */
 function toAddress(
-  { url, service, caBundle }: WebhookDefinition['clientConfig'],
+  { clientConfig: { url, service, caBundle }, timeoutSeconds }: WebhookDefinition,
   serviceAddress: ServiceAddress | undefined,
-): { readonly url: URL; readonly options: RequestOptions | undefined } {
+): { readonly href: string; readonly to?: { readonly url: URL; readonly options: RequestOptions } } {
   const ca = caBundle === undefined ? {} : { ca: atob(caBundle) };
-  if (service === undefined) return { url: new URL(url as string), options: ca };
-  const { namespace, name, port, path = '' } = service;
+  const search = `?timeout=${timeoutSeconds}s`;
+  const at = (whole: URL, options: RequestOptions): ReturnType<typeof toAddress> => {
+    whole.search = search;
+    return { href: whole.href, to: { url: whole, options } };
+  };
+  if (service === undefined) return at(new URL(url as string), ca);
+  const { namespace, name, port } = service;
+  const path = service.path || '/';
   const servername = `${name}.${namespace}.svc`;
   const address = serviceAddress?.(service);
-  const whole = new URL(`https://${address ?? `${servername}:${port}`}`);
+  if (address === undefined) return { href: `https://${servername}:${port}${path}${search}` };
+  const whole = new URL(`https://${address}`);
   whole.pathname = path;
-  return { url: whole, options: address === undefined ? undefined : { ...ca, servername } };
+  return at(whole, { ...ca, servername });
 }
 
 /** Why a webhook's server refuses. Upstream: `NewGenericServerResponse`. */
@@ -170,7 +176,8 @@ function checkAnswer(
 ): Raw {
   const { kind, apiVersion, response } = (isRecord(answer) ? answer : {}) as Readonly<Record<string, unknown>>;
   if (!isRecord(response)) throw new Error('webhook response was absent');
-  const { allowed = false, patch, patchType, status, warnings } = response;
+  const { patch, patchType, status, warnings } = response;
+  const allowed = response.allowed ?? false;
   // Reviews of v1beta1 say nothing of these.
   if (version === 'v1') {
     if (response.uid !== uid) throw new Error(`expected response.uid=${quoted(uid)}, got ${jsonStart(response.uid ?? '', 100)}`);
@@ -201,8 +208,11 @@ function checkPatch({ patch, patchType, isMutating }: { patch: unknown; patchTyp
 }
 
 function* operationsIn(patch: string): Generator<undefined, readonly unknown[]> {
-  if (!/^[A-Za-z\d+/]*={0,2}$/.test(patch)) throw new Error('received undecodable patch in webhook response: it is not base64');
-  const operations = yield* parsing(new TextDecoder().decode(yield* fromBase64(patch)));
-  if (!Array.isArray(operations)) throw new Error('received undecodable patch in webhook response: it is not a list');
+  const undecodable = 'received undecodable patch in webhook response';
+  // Some encoders break lines, and Go's decoder does not mind.
+  const text = patch.replace(/[\r\n]/g, '');
+  if (!/^[A-Za-z\d+/]*={0,2}$/.test(text)) throw new Error(`${undecodable}: it is not base64`);
+  const operations = (yield* parsing(new TextDecoder().decode(yield* fromBase64(text)))) ?? [];
+  if (!Array.isArray(operations)) throw new Error(`${undecodable}: it is not a list`);
   return operations;
 }

@@ -365,11 +365,12 @@ function serviceCauses({ namespace = '', name = '', path, port }: WebhookService
 function reviewVersionCauses(versions: readonly string[], field: string): FieldCause[] {
   const accepted = REVIEW_VERSIONS.join(', ');
   if (versions.length === 0) return [requiredCause(field, `must specify one of ${accepted}`)];
-  const causes = versions.flatMap((version, at) =>
-    versions.indexOf(version) < at
-      ? [invalidCause(`${field}[${at}]`, version, 'duplicate version')]
-      : label1035Faults(version).map((fault) => invalidCause(`${field}[${at}]`, version, fault)),
-  );
+  const seen = new Set<string>();
+  const causes = versions.flatMap((version, at) => {
+    if (seen.has(version)) return [invalidCause(`${field}[${at}]`, version, 'duplicate version')];
+    seen.add(version);
+    return label1035Faults(version).map((fault) => invalidCause(`${field}[${at}]`, version, fault));
+  });
   if (!versions.some((each) => REVIEW_VERSIONS.includes(each)))
     causes.push(invalidCause(field, versions, `must include at least one of ${accepted}`));
   return causes;
