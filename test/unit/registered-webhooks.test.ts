@@ -183,7 +183,7 @@ describe('a registered webhook', () => {
     expect((await call('POST', MAPS, map('a'))).code).toBe(400);
   });
 
-  it('is asked about a Binding as a creation', async () => {
+  it('is asked about a Binding and an Eviction as creations', async () => {
     const [pods] = await kubernetesKinds('pods/v1');
     const { call } = start({ resources: [...BUILT_IN_KINDS, pods, ...WEBHOOK_CONFIGURATIONS] });
     await register(call, 'Validating', webhook('pods', { rules: [{ ...RULE, resources: ['*/*'] }] }));
@@ -193,10 +193,14 @@ describe('a registered webhook', () => {
     const target = { kind: 'Node', name: 'n' };
     const bound = await call('POST', `${path}/a/binding`, { apiVersion: 'v1', kind: 'Binding', metadata: { name: 'a' }, target });
     expect(bound.code).toBe(201);
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'a' } };
+    for (const query of ['?dryRun=All', '']) expect((await call('POST', `${path}/a/eviction${query}`, eviction)).code).toBe(201);
     expect(reviews.asked.map(({ review }) => review.request)).toMatchObject([
       { operation: 'CREATE', kind: { kind: 'Pod' } },
       { operation: 'CREATE', kind: { kind: 'Binding' }, subResource: 'binding', object: { target }, oldObject: null },
+      ...[true, false].map((dryRun) => ({ operation: 'CREATE', kind: { kind: 'Eviction' }, subResource: 'eviction', dryRun })),
     ]);
+    expect(reviews.asked).toHaveLength(4);
   });
 });
 

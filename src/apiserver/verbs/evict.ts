@@ -12,6 +12,7 @@ import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { NamespacedName } from '../../cache/resource-client.ts';
 import { LabelSelector } from '../../selectors/label-selector.ts';
 import { refused } from '../../storage/statuses.ts';
+import { unasked } from '../admission.ts';
 import { hasCode } from '../api-status.ts';
 import type { Json } from '../request/json.ts';
 import { type ResourceContext, storageKey, timestamp } from '../resource-info.ts';
@@ -55,7 +56,6 @@ export async function evictObject(context: ResourceContext, place: NamespacedNam
   if (pod) checkPreconditions(context, pod, terms.preconditions);
   const state = pod && (await stateToKeep(context, pod, terms));
   const preconditions = state ? { ...terms.preconditions, resourceVersion: state } : terms.preconditions;
-  if (dryRun) return void (await deleteObject(context, place, { ...terms, preconditions }));
   const make = (current: KubernetesObject): object => {
     checkPreconditions(context, current, preconditions);
     return sent;
@@ -63,7 +63,8 @@ export async function evictObject(context: ResourceContext, place: NamespacedNam
   try {
     const told = await updateObject(context, { dryRun, writer, signal, place, row, make });
     const version = preconditions?.resourceVersion && { resourceVersion: versionOf(told) };
-    await deleteObject(context, place, { ...terms, preconditions: { uid: told.metadata?.uid, ...version } });
+    // The eviction has been admitted.
+    await deleteObject(unasked(context), place, { ...terms, preconditions: { uid: told.metadata?.uid, ...version } });
   } catch (error) {
     // It may be ready by now.
     throw state && hasCode(error, 409) && terms.preconditions?.resourceVersion === undefined

@@ -153,9 +153,12 @@ function toAddress(
   return at(whole, { ...ca, servername });
 }
 
+/** The longest answer that can be a Status. */
+const MAX_STATUS_CHARS = 65_536;
+
 /** Why a webhook's server refuses. Upstream: `NewGenericServerResponse`. */
 function refusalIn(status: number, text: string): string {
-  const said = tried(() => JSON.parse(text) as unknown);
+  const said = text.length > MAX_STATUS_CHARS ? undefined : tried(() => JSON.parse(text) as unknown);
   if (isRecord(said) && said.kind === 'Status' && typeof said.message === 'string') return said.message.slice(0, 1_000);
   if (status === 400) return 'the server rejected our request for an unknown reason';
   if (status === 404) return 'the server could not find the requested resource';
