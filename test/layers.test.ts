@@ -52,7 +52,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'bridge/transport/upgrades.ts': ['node:http', 'node:net', 'node:stream'],
   'bridge/websocket.ts': ['node:diagnostics_channel', 'node:http', 'ws'], // its types
   'apiserver/request/yaml.ts': ['yaml'], // its types, and loaded late
-  'apiserver/webhooks/calls.ts': ['node:https'], // its types, and loaded late
+  'apiserver/webhooks/calls.ts': ['node:http', 'node:https'], // its types, and loaded late
   'apiserver/http/gzip.ts': ['node:stream', 'node:zlib'],
   'apiserver/http/node-host.ts': ['node:http'],
   'apiserver/http/upgrade.ts': ['node:http', 'node:stream'],

@@ -435,6 +435,7 @@ describe('mutating webhooks', () => {
     ['500', { raw: 'gone', httpStatus: 500 }, 'an error on the server ("gone") has prevented the request from succeeding'],
     ['404', { raw: 'gone', httpStatus: 404 }, 'the server could not find the requested resource'],
     ['a Status', { raw: '{"kind":"Status","message":"not now"}', httpStatus: 504 }, 'failed to call webhook: not now'],
+    ['half an answer', { raw: '{', cut: true }, 'failed to call webhook: Post "https://127.0.0.1:'],
     ['too much', { raw: `{"a":"${'x'.repeat(6_291_456)}"}` }, 'the answer is longer than 6291456 bytes'],
   ])('that answer with %s have not been asked: the write fails, or goes on without them', async (_, answer, words) => {
     const { call, errors } = start();

@@ -7,7 +7,7 @@ import { certify } from './certificates.ts';
 // biome-ignore lint/suspicious/noExplicitAny: tests look into reviews
 type Any = any;
 
-/** Returns the `response` to a request, without its uid; or `raw`, the whole body, with any `httpStatus`. Never: the webhook hangs. */
+/** Returns the `response` to a request, without its uid; or `raw`, the whole body, with any `httpStatus`, or `cut` short. Never: the webhook hangs. */
 export type Decide = (request: Any) => object | Promise<object>;
 
 export interface ReviewServer {
@@ -36,8 +36,13 @@ export async function startReviewServer(): Promise<ReviewServer> {
       const { servername } = request.socket as unknown as { servername: string | false };
       asked.push({ path, servername: servername || '', review });
       const said = (await (decide.get(path.split('?')[0] as string) ?? (() => ({ allowed: true })))(review.request)) as Any;
-      const { raw, httpStatus = 200, ...own } = said;
+      const { raw, httpStatus = 200, cut, ...own } = said;
       const whole = { ...review, request: undefined, response: { uid: review.request.uid, ...own } };
+      if (cut) {
+        response.writeHead(200, { 'content-length': 100 });
+        response.write(raw, () => request.socket.destroy());
+        return;
+      }
       response.writeHead(httpStatus, { 'content-type': 'application/json' }).end(raw ?? JSON.stringify(whole));
     });
   });

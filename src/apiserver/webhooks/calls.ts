@@ -4,6 +4,7 @@
  *     AdmissionReview { request } ---> POST url?timeout=10s ---> AdmissionReview { response: { uid, allowed, patch, ... } }
  *                                                            '-> anything else, or nothing in time: it could not be asked
  */
+import type { ClientRequest } from 'node:http';
 import type { Agent, RequestOptions } from 'node:https';
 import { parsing, stringifying } from '../../storage/json.ts';
 import { whenAborted } from '../../watch/abort.ts';
@@ -107,28 +108,60 @@ export class Calls {
     }
   }
 
-  private async sent(
-    url: URL,
-    { body, options, signal, maxBytes }: { body: string; options: RequestOptions; signal: AbortSignal; maxBytes: number },
-  ): Promise<{ status: number; text: string }> {
-    const [{ Agent: HttpsAgent }, { send }] = await Promise.all([import('node:https'), import('../../kubernetes/node-fetch.ts')]);
+  private async sent(url: URL, { options, ...letter }: Letter & { readonly options: RequestOptions }): Promise<Answered> {
+    // Loaded late, and without anything of the package: other hosts, which have no such client, bundle this file.
+    const { Agent: HttpsAgent, request } = await import('node:https');
     if (this.isStopped) throw new Error('the server has shut down');
     this.agent ??= new HttpsAgent({ keepAlive: true, maxFreeSockets: 16 });
-    const init = { method: 'POST', body, headers: { 'content-type': 'application/json', accept: 'application/json' }, signal };
-    const response = await send(url, init, { ...options, agent: this.agent }).catch((error: NodeJS.ErrnoException) => {
-      // The webhook may have closed an idle connection just now. What it has to do has no effects, so it can be asked again.
-      if (error.code !== 'ECONNRESET' || signal.aborted || this.isStopped) throw error;
-      return send(url, init, { ...options, agent: false });
-    });
-    const decoder = new TextDecoder();
-    let [text, bytes] = ['', 0];
-    for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
-      bytes += chunk.length;
-      if (bytes > maxBytes) throw new Error(`the answer is longer than ${maxBytes} bytes`);
-      text += decoder.decode(chunk, { stream: true });
-    }
-    return { status: response.status, text: text + decoder.decode() };
+    return posted(letter, (more) => request(url, { ...options, ...more, agent: this.agent })).catch(
+      (error: NodeJS.ErrnoException) => {
+        // The webhook may have closed an idle connection just now. What it has to do has no effects, so it can be asked again.
+        if (error.code !== 'ECONNRESET' || letter.signal.aborted || this.isStopped) throw error;
+        return posted(letter, (more) => request(url, { ...options, ...more, agent: false }));
+      },
+    );
   }
+}
+
+/** What is sent. */
+interface Letter {
+  readonly body: string;
+  readonly signal: AbortSignal;
+  /** The most bytes of an answer. */
+  readonly maxBytes: number;
+}
+
+interface Answered {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Sends a request, and resolves with the whole answer. */
+function posted({ body, signal, maxBytes }: Letter, open: (options: RequestOptions) => ClientRequest): Promise<Answered> {
+  return new Promise((resolve, reject) => {
+    const bytes = new TextEncoder().encode(body);
+    const type = 'application/json';
+    const headers = { 'content-type': type, accept: type, 'content-length': bytes.length };
+    const request = open({ method: 'POST', signal, headers });
+    request.on('error', reject);
+    // Without a listener, Node silently closes the connection.
+    request.on('upgrade', (_, socket) => {
+      socket.destroy();
+      reject(new Error('the server switched to another protocol'));
+    });
+    request.on('response', (response) => {
+      const decoder = new TextDecoder();
+      let [text, left] = ['', maxBytes];
+      response.on('data', (chunk: Uint8Array) => {
+        left -= chunk.length;
+        if (left < 0) response.destroy(new Error(`the answer is longer than ${maxBytes} bytes`));
+        else text += decoder.decode(chunk, { stream: true });
+      });
+      response.on('error', reject);
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text: text + decoder.decode() }));
+    });
+    request.end(bytes);
+  });
 }
 
 /** Where a webhook is, as text for errors, and how to get there: nobody has to know, and the names of services are any text. */
