@@ -58,7 +58,7 @@ import { faultOfStored } from './stored-data.ts';
 import { rowOf } from './subresources.ts';
 import { Schemas } from './validation/object-schema.ts';
 import { fieldsIn } from './verbs/read.ts';
-import { ADMISSION_GROUP } from './webhooks/configurations.ts';
+import { isRegistration } from './webhooks/configurations.ts';
 import { RegisteredWebhooks } from './webhooks/registered-webhooks.ts';
 
 /** Options of {@link ApiServer.shutdown}. */
@@ -157,7 +157,7 @@ export class ApiServer<I = unknown> implements ResourceSource {
     this.#definitions = new Definitions({
       ...{ catalog: this.#catalog, storage, contextOf, clock, random, onError, now, convert, replaced },
     });
-    const registers = this.#catalog.fixed.some(({ group }) => group === ADMISSION_GROUP);
+    const registers = this.#catalog.fixed.some(isRegistration);
     const { uid, serviceAddress } = this.#settings;
     const asking = { catalog: this.#catalog, contextOf, uid, serviceAddress, clock, random, onError };
     this.#webhooks = registers ? new RegisteredWebhooks(asking) : undefined;

@@ -164,6 +164,10 @@ export const WEBHOOK_CONFIGURATIONS: readonly ResourceDefinition[] = [
 
 export const ADMISSION_GROUP = 'admissionregistration.k8s.io';
 
+/** Whether a kind is one of these, and not another of such a name, whose objects mean nothing to the server. */
+export const isRegistration = ({ group, shape: fields }: Pick<ResourceDefinition, 'group' | 'shape'>): boolean =>
+  group === ADMISSION_GROUP && fields !== undefined;
+
 function definition(which: 'Mutating' | 'Validating', of: Shape): ResourceDefinition {
   const kind = `${which}WebhookConfiguration`;
   return {

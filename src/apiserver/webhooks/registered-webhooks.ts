@@ -36,6 +36,7 @@ import { presenting } from '../verbs/read.ts';
 import { CallFailed, Calls, type WebhookAnswer } from './calls.ts';
 import {
   ADMISSION_GROUP,
+  isRegistration,
   type ServiceAddress,
   type WebhookConfiguration,
   type WebhookDefinition,
@@ -96,7 +97,7 @@ export class RegisteredWebhooks {
     const { signal } = this.stopping;
     for (const which of ['mutating', 'validating'] as const) {
       const info = catalog.find(`${ADMISSION_GROUP}/v1`, `${which}webhookconfigurations`);
-      if (info === undefined) continue;
+      if (info === undefined || !isRegistration(info)) continue;
       const follower = new Follower({
         ...{ storage: contextOf(info).storage, signal, clock, random, onError },
         whole: (items) => this.whole(which, items),
