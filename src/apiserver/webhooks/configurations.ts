@@ -13,6 +13,9 @@ import { CLIENT_CONFIG, OBJECT_META } from '../kinds/tables.ts';
 import { duplicateCause, forbiddenCause, invalidCause, ours, requiredCause, unsupportedCause } from '../validation/causes.ts';
 import { label1035Faults, labelValueFaults, qualifiedFaults, subdomainFaults } from '../validation/formats.ts';
 
+/** The group of the kinds by which webhooks are registered. */
+export const ADMISSION_GROUP = 'admissionregistration.k8s.io';
+
 /** What a rule matches. Upstream: `RuleWithOperations`. */
 export interface WebhookRule {
   readonly operations?: readonly string[];
@@ -162,8 +165,6 @@ export const WEBHOOK_CONFIGURATIONS: readonly ResourceDefinition[] = [
   definition('Validating', VALIDATING),
 ];
 
-export const ADMISSION_GROUP = 'admissionregistration.k8s.io';
-
 /** Whether a kind is one of these, and not another of such a name, whose objects mean nothing to the server. */
 export const isRegistration = ({ group, shape: fields }: Pick<ResourceDefinition, 'group' | 'shape'>): boolean =>
   group === ADMISSION_GROUP && fields !== undefined;
@@ -171,16 +172,12 @@ export const isRegistration = ({ group, shape: fields }: Pick<ResourceDefinition
 function definition(which: 'Mutating' | 'Validating', of: Shape): ResourceDefinition {
   const kind = `${which}WebhookConfiguration`;
   return {
-    ...{ group: 'admissionregistration.k8s.io', version: 'v1', plural: `${kind.toLowerCase()}s`, kind },
+    ...{ group: ADMISSION_GROUP, version: 'v1', plural: `${kind.toLowerCase()}s`, kind },
     ...{ categories: ['api-extensions'], namespaced: false },
     shape: { ...of, countsGenerations: true },
     columns: [
       {
-        ...{
-          name: 'Webhooks',
-          type: 'integer',
-          description: 'Webhooks indicates the number of webhooks configured in this configuration',
-        },
+        ...{ name: 'Webhooks', type: 'integer', description: 'How many webhooks it registers.' },
         value: (object) => (object as WebhookConfiguration).webhooks?.length ?? 0,
       },
       AGE,
