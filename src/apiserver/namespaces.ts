@@ -270,6 +270,7 @@ async function clear(
     await check();
     return { ...listed, items: listed.items.filter(isOne) };
   };
-  await deleteObjects({ ...context, removed: () => {} }, namespace, { dryRun: false, list, signal });
+  const terms = { dryRun: false, propagation: 'Background', signal } as const;
+  await deleteObjects({ ...context, removed: () => {} }, namespace, { ...terms, list });
   return !(await scope.list({ limit: PAGE, signal })).items.some(isOne);
 }

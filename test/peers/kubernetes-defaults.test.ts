@@ -186,4 +186,35 @@ describe.skipIf(isMissing(component('kube-apiserver')))("the defaults of Kuberne
     expect(expected, JSON.stringify(expected)).toHaveProperty('metadata.uid');
     expect(comparable(found)).toEqual(comparable(expected));
   });
+
+  const owners = ['jobs.batch/v1', 'replicationcontrollers/v1', 'deployments.apps/v1'];
+  const asked = owners.flatMap((name) =>
+    [undefined, ['orphan'], ['foregroundDeletion'], ['a.b/c']].flatMap((finalizers) =>
+      [undefined, 'Background', 'Orphan'].map((policy) => [name, finalizers, policy] as const),
+    ),
+  );
+  it.each(asked)('a deletion of %s with the finalizers %j and the policy %s', async (name, finalizers, propagationPolicy) => {
+    const kind = kinds[names.indexOf(name)] as ResourceDefinition;
+    const [, more] = VARIANTS.find(([each]) => each === name) as (typeof VARIANTS)[number];
+    const { group, version, plural } = kind;
+    const path = `${group ? `/apis/${group}/${version}` : `/api/${version}`}/namespaces/default/${plural}`;
+    const ask = async (base: string, method: string, at: string, sent: object): Promise<Json> => {
+      const body = JSON.stringify(sent);
+      const headers = { 'content-type': 'application/json', 'content-length': String(body.length) };
+      return JSON.parse(await (await theirs.fetch(`${base}${at}`, { method, headers, body })).text()) as Json;
+    };
+    const said = await Promise.all(
+      [theirs.url, url].map(async (base) => {
+        const metadata = { ...(more as Json).metadata, generateName: 'x-', finalizers };
+        const made = await ask(base, 'POST', path, { apiVersion: apiVersionOf(kind), kind: kind.kind, ...more, metadata });
+        const {
+          kind: is,
+          status,
+          metadata: left,
+        } = await ask(base, 'DELETE', `${path}/${made.metadata.name}`, { propagationPolicy });
+        return [is, is === 'Status' && status, left?.finalizers];
+      }),
+    );
+    expect(said[1]).toEqual(said[0]);
+  });
 });

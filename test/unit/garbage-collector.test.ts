@@ -2,7 +2,7 @@
 // integration and unit tests.
 import { describe, expect, test } from 'vitest';
 import { Follower } from '../../src/apiserver/follower.ts';
-import { type ApiServerOptions, REVIEWS, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { type ApiServerOptions, kubernetesKinds, REVIEWS, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { OwnerIndex } from '../../src/apiserver/owner-index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
@@ -39,6 +39,28 @@ describe('what belongs to an object that goes', () => {
     for (const [index, each] of [kind, ...zones].entries()) made.push(await at.create(`child-${index}`, [each]));
     await at.quiet();
     for (const each of made) expect(await at.get(each)).toBeDefined();
+  });
+
+  test('stays with a Job that is deleted without a policy, but not with one that goes with its owner or its namespace', async () => {
+    const [jobs] = await kubernetesKinds('jobs.batch/v1');
+    const at = world({ resources: [...EVERYTHING, jobs] });
+    const owner = await at.create('owner');
+    const job = (name: string, owners: readonly object[], more: object = {}): Promise<Made> =>
+      at.create(name, owners, { kind: jobs, ...more });
+    const made = [await job('alone', []), await job('background', []), await job('owned', [refTo(owner)])];
+    const children: Made[] = [];
+    for (const each of made) children.push(await at.create(`of-${each.object.metadata.name}`, [refTo(each)]));
+    await at.rig.call('POST', '/api/v1/namespaces', { metadata: { name: 'gone' } });
+    await job('inside', [], { namespace: 'gone' });
+    await at.delete(made[0] as Made);
+    await at.delete(made[1] as Made, 'Background');
+    await at.delete(owner);
+    expect((await at.rig.call('DELETE', '/api/v1/namespaces/gone')).code).toBe(200);
+    await at.quiet();
+    const left = await Promise.all([...made, ...children].map(async (each) => (await at.get(each)) !== undefined));
+    expect(left).toEqual([false, false, false, true, false, false]);
+    expect((await at.get(children[0] as Made))?.ownerReferences ?? []).toEqual([]);
+    expect((await at.rig.call('GET', '/api/v1/namespaces/gone')).code).toBe(404);
   });
 
   test('in the foreground it goes first', async () => {

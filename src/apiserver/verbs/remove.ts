@@ -37,11 +37,18 @@ export const ORPHAN = 'orphan';
 export const FOREGROUND = 'foregroundDeletion';
 const OF_PROPAGATION = { Orphan: [ORPHAN], Foreground: [FOREGROUND], Background: [] } as const;
 
+/** Kubernetes' own kinds whose dependents stay unless a deletion says otherwise. Upstream: `DefaultGarbageCollectionPolicy`. */
+const ORPHANING: readonly string[] = ['jobs.batch', 'replicationcontrollers'];
+
 /** The finalizers with which an object's deletion begins. Upstream: `deletionFinalizersForGarbageCollection`. */
 function finalizersOf(context: ResourceContext, { metadata }: KubernetesObject, terms: DeleteTerms): readonly string[] {
   const { finalizers = [] } = metadata ?? {};
-  if (!context.collected || terms.propagation === undefined) return finalizers;
-  const own: readonly string[] = OF_PROPAGATION[terms.propagation];
+  const { resourceName, shape } = context.info;
+  const isOrphaning =
+    shape !== undefined && ORPHANING.includes(resourceName) && !finalizers.some((each) => each === ORPHAN || each === FOREGROUND);
+  const propagation = terms.propagation ?? (isOrphaning ? 'Orphan' : undefined);
+  if (!context.collected || propagation === undefined) return finalizers;
+  const own: readonly string[] = OF_PROPAGATION[propagation];
   const others = finalizers.filter((each) => each !== ORPHAN && each !== FOREGROUND);
   // Keep the object's order unless something changes.
   return own.every((each) => finalizers.includes(each)) && others.length + own.length === finalizers.length
