@@ -443,10 +443,12 @@ class Run {
 export class Evaluation {
   #left: number = MAX_OBJECT_COST;
   readonly #cel: Cel;
-  readonly #converted: WeakMap<object, unknown> = new WeakMap();
+  /** What has been converted; evaluations of the same unchanging objects may share it. */
+  readonly #converted: WeakMap<object, unknown>;
 
-  constructor(cel: Cel) {
+  constructor(cel: Cel, converted: WeakMap<object, unknown> = new WeakMap()) {
     this.#cel = cel;
+    this.#converted = converted;
   }
 
   /** Whether they have cost too much together. */

@@ -35,20 +35,26 @@ const MAX_CONDITIONS = 64;
 const programs: WeakMap<MatchCondition, Program> = new WeakMap();
 
 /**
- * Resolves with whether all conditions hold. Throws an Error that says what failed, if no other is false.
+ * Resolves with whether all conditions hold. Throws an Error that says what failed, if no other is false. `converted`: objects as
+ * expressions see them, for all webhooks of a write.
  *
  * @throws {WatchError} INVALID_ARGUMENT if the package is not installed.
  */
 export async function doHold(
   conditions: readonly MatchCondition[],
   variables: ConditionVariables,
-  signal: AbortSignal | undefined,
+  { converted, signal }: { readonly converted: WeakMap<object, unknown>; readonly signal?: AbortSignal | undefined },
 ): Promise<boolean> {
-  return inPieces(holding(await loadCel(...NEEDED_BY), conditions, variables), { signal });
+  const cel = await loadCel(...NEEDED_BY);
+  const evaluation = new Evaluation(cel, converted);
+  return inPieces(holding(cel, evaluation, { conditions, variables }), { signal });
 }
 
-function* holding(cel: Cel, conditions: readonly MatchCondition[], variables: ConditionVariables): Work<boolean> {
-  const evaluation = new Evaluation(cel);
+function* holding(
+  cel: Cel,
+  evaluation: Evaluation,
+  { conditions, variables }: { readonly conditions: readonly MatchCondition[]; readonly variables: ConditionVariables },
+): Work<boolean> {
   const context: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(variables)) context[name] = yield* evaluation.toCel(undefined, value ?? null, false);
   const failed: string[] = [];

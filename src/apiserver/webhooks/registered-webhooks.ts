@@ -56,6 +56,8 @@ interface Write extends Pick<Asked, 'operation' | 'place' | 'oldObject' | 'dryRu
   readonly warn: (text: string) => void;
   /** The labels of its namespace, once a webhook has asked for them. */
   labels?: Labels | undefined;
+  /** Its objects, as conditions see them. */
+  readonly converted: WeakMap<object, unknown>;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -230,7 +232,7 @@ export class RegisteredWebhooks {
     const { info, place, oldObject, signal } = write;
     const [shown, old] = [await this.inVersion(as, object, write), await this.inVersion(as, oldObject, write)];
     try {
-      return await doHold(matchConditions, { object: shown, oldObject: old, request: requestOf(as, write) }, signal);
+      return await doHold(matchConditions, { object: shown, oldObject: old, request: requestOf(as, write) }, write);
     } catch (error) {
       signal?.throwIfAborted();
       if (failurePolicy !== 'Ignore') throw asDenial(forbidden(info, place.name, (error as Error).message));
@@ -322,7 +324,7 @@ function writeOf(info: ResourceInfo, asked: Asked, writer: AdmittedWriter): Writ
   const { uid, resourceVersion } = asked.preconditions ?? {};
   const verb = operation.charAt(0) + operation.slice(1).toLowerCase();
   return {
-    ...{ operation, info, place, oldObject, dryRun, signal, warn: writer.warn },
+    ...{ operation, info, place, oldObject, dryRun, signal, warn: writer.warn, converted: new WeakMap() },
     row: rowOf(info, subresource || undefined) ?? info.main,
     userInfo: writer === SERVER ? SERVER_INFO : userOf(writer.user),
     options: {
