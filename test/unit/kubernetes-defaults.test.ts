@@ -1,61 +1,43 @@
-// What is filled in of objects of Kubernetes' own kinds. test/peers/kubernetes-defaults.test.ts compares all of it with a kube-apiserver.
+// What is filled in of objects of Kubernetes' own kinds: what a kube-apiserver fills in, which test/peers/kubernetes-defaults.test.ts has
+// asked, and what only a cluster with other addresses would.
 import { expect, it } from 'vitest';
 import { kubernetesKinds } from '../../src/apiserver/index.ts';
-import { rig } from './apiserver-rig.ts';
+import { bodyOf, pathOf, readBlocks, toBlock, VARIANTS, type Variant } from '../kubernetes-fillings.ts';
+import { type Answered, rig } from './apiserver-rig.ts';
 
-const selector = { matchLabels: { a: 'x' } };
-const template = { metadata: { labels: { a: 'x' } }, spec: { containers: [{ name: 'a', image: 'a' }] } };
-const CLAIM = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'v' }, spec: {} };
-const rolling = (rollingUpdate: object): object => ({ type: 'RollingUpdate', rollingUpdate });
-const UID = { 'batch.kubernetes.io/controller-uid': 'uid-1' };
-const OF_JOB = { ...UID, 'batch.kubernetes.io/job-name': 'x', 'controller-uid': 'uid-1', 'job-name': 'x' };
-
-it.each<[string, object, object]>([
-  [
-    'deployments.apps/v1',
-    { spec: { selector, template } },
-    { spec: { replicas: 1, revisionHistoryLimit: 10, strategy: rolling({ maxSurge: '25%', maxUnavailable: '25%' }) } },
-  ],
-  ['deployments.apps/v1', { spec: { selector, template, replicas: 0 } }, { spec: { replicas: 0 } }],
-  [
-    'daemonsets.apps/v1',
-    { spec: { selector, template } },
-    { spec: { updateStrategy: rolling({ maxSurge: 0, maxUnavailable: 1 }) } },
-  ],
-  [
-    'statefulsets.apps/v1',
-    { spec: { selector, template, volumeClaimTemplates: [CLAIM] } },
-    {
-      spec: {
-        podManagementPolicy: 'OrderedReady',
-        volumeClaimTemplates: [{ ...CLAIM, spec: { volumeMode: 'Filesystem' }, status: { phase: 'Pending' } }],
-      },
-    },
-  ],
-  [
-    'jobs.batch/v1',
-    { spec: { template } },
-    {
-      metadata: { labels: { a: 'x', ...OF_JOB } },
-      spec: { completions: 1, backoffLimit: 6, selector: { matchLabels: UID }, template: { metadata: { labels: OF_JOB } } },
-    },
-  ],
-  [
-    'services/v1',
-    { spec: { ports: [{ port: 80 }] } },
-    { spec: { type: 'ClusterIP', ports: [{ targetPort: 80, protocol: 'TCP' }] } },
-  ],
-  ['nodes/v1', { status: { capacity: { cpu: '4' } } }, { status: { allocatable: { cpu: '4' } } }],
-  ['persistentvolumeclaims/v1', { spec: {} }, { spec: { volumeMode: 'Filesystem' }, status: { phase: 'Pending' } }],
-])('%s: %j has %j', async (name, sent, expected) => {
-  const [kind] = await kubernetesKinds(name);
+/** What a server makes of a variant. */
+async function made(variant: Variant): Promise<Answered> {
+  const [kind] = await kubernetesKinds(variant[0]);
   const { server, call } = rig({ resources: [kind] });
-  const { group, version, plural, namespaced } = kind;
-  const path = `${group ? `/apis/${group}/${version}` : `/api/${version}`}${namespaced ? '/namespaces/default' : ''}/${plural}`;
-  const { code, body } = await call('POST', `${path}?fieldValidation=Strict`, { metadata: { name: 'x' }, ...sent });
-  expect([code, body]).toMatchObject([201, expected]);
-  // A client that sends them changes nothing.
-  const again = await call('PUT', `${path}/x`, body);
-  expect(again.body.metadata.resourceVersion).toBe(body.metadata.resourceVersion);
+  const path = pathOf(kind);
+  const created = await call('POST', `${path}?fieldValidation=Strict`, bodyOf(kind, variant));
+  expect([created.code, created.text]).toEqual([201, expect.anything()]);
+  const [, , status] = variant;
+  const whole = status ? await call('PATCH', `${path}/x/status`, { status }) : created;
+  // A client that sends what was filled in changes nothing.
+  const again = await call('PUT', `${path}/x`, whole.body);
+  expect(again.body.metadata.resourceVersion).toBe(whole.body.metadata.resourceVersion);
   await server.shutdown();
+  return whole;
+}
+
+const BLOCKS = readBlocks();
+
+it('each variant has a block', () => {
+  expect(BLOCKS).toHaveLength(VARIANTS.length);
+});
+
+it.each(VARIANTS.map((variant, at) => [BLOCKS[at], variant] as const))('%s', async (block, variant) => {
+  const { body } = await made(variant);
+  expect(toBlock(variant, body)).toBe(block);
+});
+
+const serviceOf = (spec: object): Variant => ['services/v1', { spec: { ports: [{ port: 80 }], ...spec } }];
+it.each<[string, Variant, object]>([
+  ['an IPv6 address', serviceOf({ clusterIP: 'fd00::1' }), { clusterIPs: ['fd00::1'], ipFamilies: ['IPv6'] }],
+  ['an IPv4 address', serviceOf({ clusterIP: '10.0.0.1' }), { clusterIPs: ['10.0.0.1'], ipFamilies: ['IPv4'] }],
+  ['two families', serviceOf({ ipFamilies: ['IPv6', 'IPv4'] }), { ipFamilyPolicy: 'RequireDualStack' }],
+  ['the port that it has, or 0', serviceOf({ ports: [{ port: 80, targetPort: 0 }] }), { ports: [{ targetPort: 80 }] }],
+])('a Service with %s says so', async (_, variant, spec) => {
+  expect((await made(variant)).body.spec).toMatchObject(spec);
 });

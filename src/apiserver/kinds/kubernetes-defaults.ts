@@ -42,6 +42,12 @@ const CPU = {
   resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 80 } },
 };
 
+const OF_PODS: Missing = {
+  serviceAccountName: ({ serviceAccount }: Members) => serviceAccount,
+  ...{ restartPolicy: 'Always', dnsPolicy: 'ClusterFirst', securityContext: {}, schedulerName: 'default-scheduler' },
+  terminationGracePeriodSeconds: 30,
+};
+
 const OF_JOB: Missing = {
   completions: ({ parallelism }: Members) => (parallelism === undefined ? 1 : undefined),
   parallelism: 1,
@@ -67,11 +73,10 @@ const whenRolling =
 /** By the name of a type in the table. */
 const DEFAULTS: Readonly<Record<string, Defaults>> = {
   Pod: ({ spec }) => ({ spec: podSpec(spec as Members) }),
-  PodSpec: {
-    serviceAccountName: ({ serviceAccount }: Members) => serviceAccount,
-    serviceAccount: ({ serviceAccountName }: Members) => serviceAccountName,
-    ...{ restartPolicy: 'Always', dnsPolicy: 'ClusterFirst', securityContext: {}, schedulerName: 'default-scheduler' },
-    terminationGracePeriodSeconds: 30,
+  PodSpec: (spec) => {
+    const whole = filled({ ...spec }, OF_PODS);
+    // The older name is a copy.
+    return whole.serviceAccountName ? { ...whole, serviceAccount: whole.serviceAccountName } : whole;
   },
   ...{ Container: CONTAINER, EphemeralContainerCommon: CONTAINER },
   Probe: { timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3 },
@@ -261,8 +266,8 @@ function selected(metadata: Members, spec: Members): Members {
   const template = spec.template as { readonly metadata?: Members };
   const labels = { ...own, ...job, 'controller-uid': uid, 'job-name': name, ...labelsOf(template) };
   return {
-    // Labels that it has from its template go on being the same.
-    ...(metadata.labels && metadata.labels === labelsOf(template) ? { metadata: { ...metadata, labels } } : {}),
+    // Labels that it has from its template, or none as its template, go on being the same.
+    ...(metadata.labels === labelsOf(template) ? { metadata: { ...metadata, labels } } : {}),
     spec: { ...spec, selector: { matchLabels: own }, template: { ...template, metadata: { ...template.metadata, labels } } },
   };
 }
