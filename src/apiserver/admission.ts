@@ -94,7 +94,10 @@ interface AdmissionDeps {
 export interface Asked extends Pick<AdmissionReview, 'operation' | 'oldObject' | 'dryRun'> {
   readonly place: NamespacedName;
   readonly subresource?: string | undefined;
+  /** Of a deletion. */
   readonly propagation?: string | undefined;
+  readonly gracePeriodSeconds?: number | undefined;
+  readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -194,7 +197,7 @@ export class Admission {
   }
 
   private reviewOf(object: KubernetesObject | undefined, asked: Asked, signal: AbortSignal): AdmissionReview {
-    const { operation, subresource, place, oldObject, dryRun, propagation } = asked;
+    const { operation, subresource, place, oldObject, dryRun, propagation, gracePeriodSeconds } = asked;
     const { user, options, warn } = this.writer;
     const { resource } = this.deps;
     return {
@@ -202,7 +205,11 @@ export class Admission {
       // Upstream, the namespace of a namespace is its own name.
       ...(resource === 'namespaces' && { namespace: place.name }),
       ...{ object, oldObject, dryRun, user, deny, warn, signal },
-      options: propagation === undefined ? options : { ...options, propagationPolicy: propagation },
+      options: {
+        ...options,
+        ...(propagation !== undefined && { propagationPolicy: propagation }),
+        ...(gracePeriodSeconds !== undefined && { gracePeriodSeconds: String(gracePeriodSeconds) }),
+      },
     };
   }
 }

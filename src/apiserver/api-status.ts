@@ -9,7 +9,9 @@ export { badRequest };
 
 type About = Readonly<Record<'group' | 'plural' | 'kind' | 'resourceName' | 'kindName', string>>;
 
-const ofResource = ({ group, plural }: About, name: string): object => ({ name, ...(group && { group }), kind: plural });
+const ofResource = ({ group, plural }: About, name: string): object => ({
+  ...{ ...(name && { name }), ...(group && { group }), kind: plural },
+});
 
 export function notFound(about: About, name: string): WatchError {
   return refused(404, 'NotFound', `${about.resourceName} "${name}" not found`, ofResource(about, name));
@@ -38,7 +40,8 @@ export const MODIFIED = 'the object has been modified; please apply your changes
 
 export function forbidden(about: About, name: string, why: string, causes?: readonly StatusCause[]): WatchError {
   const details = { ...ofResource(about, name), ...(causes && { causes }) };
-  return refused(403, 'Forbidden', `${about.resourceName} "${name}" is forbidden: ${why}`, details);
+  const what = name ? `${about.resourceName} "${name}"` : about.resourceName;
+  return refused(403, 'Forbidden', `${what} is forbidden: ${why}`, details);
 }
 
 /** 405. `about`: the kind whose objects, or their subresource, do not support this verb. */

@@ -53,9 +53,18 @@ export type { Health, HealthCheck } from './health.ts';
 export type { WatchClient } from './http/clients.ts';
 export { kubernetesKinds } from './kinds/kubernetes.ts';
 export type { UserInfo } from './kinds/reviews.ts';
-export type { ApiServerLimits, ApiServerOptions, Authorize, CacheOptions, CutReport, RequestReport } from './options.ts';
+export type {
+  ApiServerLimits,
+  ApiServerOptions,
+  Authorize,
+  CacheOptions,
+  CutReport,
+  RequestReport,
+  ServiceAddress,
+  WebhookService,
+} from './options.ts';
 export type { Verb } from './request/path.ts';
 export { type ApiServerSource, Resource } from './resource.ts';
 export { ApiServer, type ShutdownOptions } from './server.ts';
 export type { ApiServerStats, CacheStats, ResourceStats } from './stats.ts';
-export { type ServiceAddress, WEBHOOK_CONFIGURATIONS, type WebhookService } from './webhooks/configurations.ts';
+export { WEBHOOK_CONFIGURATIONS } from './webhooks/configurations.ts';

@@ -24,7 +24,6 @@ import type { AdmissionHooks } from './admission.ts';
 import type { Convert, ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { UserInfo } from './kinds/reviews.ts';
 import type { Verb } from './request/path.ts';
-import type { ServiceAddress } from './webhooks/configurations.ts';
 
 /** A request and its response, for logs. */
 export interface RequestReport {
@@ -122,6 +121,17 @@ export type CacheOptions = Omit<CacherOptions, 'keyOf' | 'fields' | 'compareVers
  * `IncomingMessage` or `Request`.
  */
 type OfRequest<Result> = { of(request: unknown): Result }['of'];
+
+/** A service in a cluster. Upstream: `ServiceReference`. */
+export interface WebhookService {
+  readonly namespace: string;
+  readonly name: string;
+  readonly path?: string;
+  readonly port: number;
+}
+
+/** Where the webhook of a service listens, as `HOST:PORT`; undefined: there is no such service. */
+export type ServiceAddress = (service: WebhookService) => string | undefined;
 
 /** Options of an `ApiServer`. `I` is the application's identity of a client. */
 export interface ApiServerOptions<I = unknown> extends ApiServerLimits {

@@ -166,6 +166,33 @@ async function registered(
   }
 }
 
+/** The conditions of webhooks; some are only met by some of the writes. */
+const CONDITIONS: readonly (readonly string[])[] = [
+  ['true'],
+  ['false'],
+  ['request.operation == "CREATE"', 'object.metadata.labels["example.com/app"] == "x"'],
+  ['request.operation != "DELETE" || oldObject.metadata.name == "c"'],
+  ['object == null || object.kind == "ConfigMap"', 'request.namespace == "default"'],
+  ['!("system:nodes" in request.userInfo.groups)'],
+  ['request.resource.resource == "boxes" && has(request.subResource) && request.subResource == "scale"'],
+  ['request.?subResource.orValue("") == ""', 'request.kind.kind in ["ConfigMap", "Box"]'],
+  ['has(request.options.fieldManager) && request.options.fieldManager == "me"'],
+  ['has(request.options.gracePeriodSeconds) && request.options.gracePeriodSeconds == 5'],
+  ['oldObject == null', '!request.dryRun'],
+  ['request.requestKind == request.kind && request.name.startsWith("c")'],
+  ['object != null && has(object.spec) && object.spec.replicas > 2'],
+  ['object.metadata.name.matches("^c.*")||true'],
+  ['size(request.userInfo.groups) >= 0 && request.userInfo.username != ""'],
+];
+
+/** The query and the body of deletions. */
+const DELETIONS: readonly (readonly [query: string, body?: object])[] = [
+  [''],
+  ['?gracePeriodSeconds=7&propagationPolicy=Background'],
+  ['', { kind: 'DeleteOptions', apiVersion: 'v1', gracePeriodSeconds: 7, propagationPolicy: 'Background', dryRun: ['All'] }],
+  ['', { propagationPolicy: 'Background', gracePeriodSeconds: 0 }],
+];
+
 const map = (name: string, data: object, labels?: object): object => ({ metadata: { name, ...(labels && { labels }) }, data });
 
 describe('registrations', () => {
@@ -269,6 +296,70 @@ describe('webhooks', () => {
       await both('PATCH', `${MAPS}/s`, { data: { x: 'y' } }, MERGE);
       await both('DELETE', `${MAPS}/s`);
       await both('POST', MAPS.replace('default', 'missing'), map('s', {}));
+    });
+  });
+
+  test('with conditions', async () => {
+    const when = (...expressions: readonly string[]): object => ({
+      matchConditions: expressions.map((expression, at) => ({ name: `example.com/c-${at}`, expression })),
+    });
+    const rules = [{ ...RULE, resources: ['configmaps', 'boxes', 'boxes/*'] }];
+    const hooks = CONDITIONS.map((each, at) => webhook(`c${at}`, { rules, ...when(...each) }));
+    const hooksToo = [
+      webhook('error', { ...when('object.data.none == "x"'), failurePolicy: 'Ignore' }),
+      webhook('other-version', {
+        rules: [{ ...RULE, apiVersions: ['v2'], resources: ['boxes'] }],
+        ...when('object.apiVersion.endsWith("2")'),
+      }),
+    ];
+    await registered('Validating', [...hooks, ...hooksToo], async () => {
+      const { seen } = await both('POST', `${MAPS}?fieldManager=me`, map('c', { k: '1' }, { 'example.com/app': 'x' }));
+      expect(seen.length).toBeGreaterThan(5);
+      await both('PATCH', `${MAPS}/c`, { data: { k: '2' } }, MERGE);
+      await both('DELETE', `${MAPS}/c`, { kind: 'DeleteOptions', apiVersion: 'v1', gracePeriodSeconds: 5 });
+      const box = { apiVersion: 'example.com/v1', kind: 'Box', metadata: { name: 'cond' }, spec: { replicas: 1 } };
+      await both('POST', BOXES, box);
+      await both('PATCH', `${BOXES}/cond/scale`, { spec: { replicas: 3 } }, MERGE);
+      await both('PATCH', `${BOXES}/cond/status`, { status: { replicas: 3 } }, MERGE);
+      await both('DELETE', `${BOXES}/cond`);
+    });
+    await registered('Mutating', [webhook('b', when('object.data.none == "x"', 'object.data.k == "1"'))], async () => {
+      expect((await both('POST', MAPS, map('c2', { k: '1' }))).code).toBe(403);
+      expect((await both('POST', MAPS, { metadata: { generateName: 'c2-' } })).code).toBe(403);
+    });
+    await registered('Mutating', [webhook('b', when('has(object.data)', 'object.data.none == 1'))], async () => {
+      expect((await both('POST', MAPS, map('c3', { k: '1' }))).code).toBe(403);
+      expect((await both('POST', MAPS, { metadata: { name: 'c3' } })).code).toBe(201);
+    });
+  });
+
+  test('are told the options of a deletion', async () => {
+    await registered('Validating', [webhook('all')], async () => {
+      for (const [query, body] of DELETIONS) {
+        const { body: made } = await both('POST', MAPS, map('d', {}));
+        expect(made.kind).toBe('ConfigMap');
+        await both('DELETE', `${MAPS}/d${query}`, body);
+        for (const base of [theirs.url, url]) await ask(base, ['DELETE', `${MAPS}/d`]);
+      }
+      const said = [];
+      for (const base of [theirs.url, url]) {
+        const made = await theirs.fetch(base + MAPS, {
+          ...{ method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(map('d', {})) },
+        });
+        const { uid, resourceVersion } = ((await made.json()) as Any).metadata;
+        const plain = (text: unknown): string =>
+          JSON.stringify(text)
+            .replaceAll(uid, 'UID')
+            .replaceAll(`(${resourceVersion})`, '(VERSION)')
+            .replaceAll(`"${resourceVersion}"`, '"VERSION"');
+        for (const preconditions of [{ uid: 'x' }, { resourceVersion: '1' }, { uid, resourceVersion }]) {
+          reviews.asked.length = 0;
+          const { body } = await ask(base, ['DELETE', `${MAPS}/d`, { preconditions }]);
+          said.push(JSON.parse(plain([body, ...reviews.asked.map((each) => each.review.request.options)])));
+        }
+      }
+      expect(said.slice(3)).toEqual(said.slice(0, 3));
+      expect(said[2][1].preconditions).toEqual({ uid: 'UID', resourceVersion: 'VERSION' });
     });
   });
 

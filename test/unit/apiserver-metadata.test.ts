@@ -592,16 +592,13 @@ describe('preconditions of a deletion', () => {
         const refused = await remove(call, preconditions);
         return [refused.code, refused.body.message];
       };
-      const conflict = 'Operation cannot be fulfilled on orders.example.com "a": Precondition failed: ';
-      expect(await said({ uid: 'z' })).toEqual([409, `${conflict}UID in precondition: z, UID in object meta: uid-1`]);
-      expect(await said({ uid: 'z'.repeat(300) })).toEqual([
-        409,
-        `${conflict}UID in precondition: ${'z'.repeat(100)}, UID in object meta: uid-1`,
-      ]);
-      expect(await said({ uid: 'uid-1', resourceVersion: '77' })).toEqual([
-        409,
-        `${conflict}ResourceVersion in precondition: 77, ResourceVersion in object meta: ${resourceVersion}`,
-      ]);
+      const conflict = 'Operation cannot be fulfilled on Order.example.com "a": the';
+      const uids = (given: string): string =>
+        `${conflict} UID in the precondition (${given}) does not match the UID in record (uid-1). The object might have been deleted and then recreated`;
+      expect(await said({ uid: 'z' })).toEqual([409, uids('z')]);
+      expect(await said({ uid: 'z'.repeat(300) })).toEqual([409, uids('z'.repeat(100))]);
+      const versions = `${conflict} ResourceVersion in the precondition (77) does not match the ResourceVersion in record (${resourceVersion}). The object might have been modified`;
+      expect(await said({ uid: 'uid-1', resourceVersion: '77' })).toEqual([409, versions]);
       expect((await call('GET', AT)).body).toEqual(body);
       expect((await remove(call, { uid: 'uid-1', resourceVersion })).code).toBe(200);
     }

@@ -1,7 +1,8 @@
 // A server with schemas, where the packages that match their patterns and evaluate their rules are not installed.
 import { expect, test, vi } from 'vitest';
-import { ApiServer } from '../../src/apiserver/index.ts';
+import { ApiServer, WEBHOOK_CONFIGURATIONS } from '../../src/apiserver/index.ts';
 import { structuralFaults } from '../../src/apiserver/validation/structural-faults.ts';
+import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 
 vi.mock('re2js', () => {
@@ -41,6 +42,29 @@ test('without cel-js, a schema with rules is refused when the server starts, wit
   const how = 'npm install @marcbachmann/cel-js, or leave out x-kubernetes-validations';
   const message = `a schema with rules needs the package @marcbachmann/cel-js: ${how}`;
   await expect(server.ready).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message, cause: expect.any(Error) });
+  await server.shutdown();
+});
+
+test('without cel-js, a registration of webhooks with conditions is refused, and one without is not', async () => {
+  const server = new ApiServer({ storage: new MemoryStorage(), resources: WEBHOOK_CONFIGURATIONS });
+  const hooks = server.resource('validatingwebhookconfigurations.admissionregistration.k8s.io/v1');
+  const webhook = {
+    ...{
+      name: 'a.example.com',
+      clientConfig: { url: 'https://127.0.0.1:1' },
+      sideEffects: 'None',
+      admissionReviewVersions: ['v1'],
+    },
+  };
+  const matchConditions = [{ name: 'a', expression: 'true' }];
+  const create = (name: string, more: object): Promise<unknown> =>
+    hooks.create({ metadata: { name }, webhooks: [{ ...webhook, ...more }] } as KubernetesObject);
+  const why =
+    'a webhook with conditions needs the package @marcbachmann/cel-js: npm install @marcbachmann/cel-js, or leave out matchConditions';
+  await expect(create('a', { matchConditions })).rejects.toMatchObject({
+    status: { code: 422, details: { causes: [{ field: 'webhooks[0].matchConditions', message: `Forbidden: ${why}` }] } },
+  });
+  await expect(create('b', {})).resolves.toMatchObject({ metadata: { name: 'b' } });
   await server.shutdown();
 });
 

@@ -7,6 +7,7 @@ import {
   type ResourceDefinition,
   WEBHOOK_CONFIGURATIONS,
 } from '../../src/apiserver/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { eventually } from '../eventually.ts';
 import { ORDER, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
@@ -148,11 +149,11 @@ describe('a registered webhook', () => {
         { code: 400, message: ': fine' },
       ],
       [
-        { code: 999, message: 7, reason: 8, details: 9 },
+        { code: 999, message: null, reason: null, details: null },
         { code: 400, message: ' without explanation' },
       ],
     ] as const) {
-      reviews.decide.set('/b', () => ({ allowed: false, status, warnings: ['careful', 7] }));
+      reviews.decide.set('/b', () => ({ allowed: false, status, warnings: ['careful'] }));
       const answer = await call('POST', MAPS, map('a'));
       const message = `admission webhook "b.example.com" denied the request${expected.message}`;
       expect([answer.code, answer.body]).toMatchObject([expected.code, { ...expected, message }]);
@@ -234,7 +235,7 @@ describe('registrations', () => {
     }
   });
 
-  it('have their defaults, names once, and no conditions', async () => {
+  it('have their defaults, and names once', async () => {
     const { call } = start();
     const path = `${CONFIGURATIONS}/mutatingwebhookconfigurations`;
     const service = { namespace: 'n', name: 's' };
@@ -250,7 +251,7 @@ describe('registrations', () => {
     const refused = await call('POST', path, {
       metadata: { name: 'y', finalizers: ['mine'] },
       webhooks: [
-        webhook('a', { reinvocationPolicy: 'Often', matchConditions: [{ name: 'c', expression: 'true' }] }),
+        webhook('a', { reinvocationPolicy: 'Often', matchConditions: [{ name: 'c', expression: 'authorizer.x' }] }),
         webhook('a'),
       ],
     });
@@ -258,9 +259,12 @@ describe('registrations', () => {
     expect(fields).toEqual([
       'FieldValueInvalid metadata.finalizers[0]',
       'FieldValueNotSupported webhooks[0].reinvocationPolicy',
-      'FieldValueForbidden webhooks[0].matchConditions',
       'FieldValueDuplicate webhooks[1].name',
+      'FieldValueInvalid webhooks[0].matchConditions[0].expression',
     ]);
+    expect(refused.body.details.causes.at(-1).message).toContain(
+      'authorizer: a kube-apiserver has it, but CEL of this server does not',
+    );
     expect((await call('PUT', `${path}/x`, { metadata: { name: 'x' }, webhooks: [] })).code).toBe(422);
     const table = await call('GET', path, undefined, { accept: 'application/json;as=Table;g=meta.k8s.io;v=v1' });
     expect(table.body.rows.map(({ cells }: Any) => cells.slice(0, 2))).toEqual([['x', 1]]);
@@ -362,6 +366,77 @@ describe('which webhooks are asked', () => {
     ]);
   });
 
+  it('say conditions, which see the object, the old one and the request', async () => {
+    const { call, errors } = start({ authenticate: () => ({ username: 'jo', groups: ['dev'] }) });
+    const when = (...expressions: readonly string[]): object => ({
+      matchConditions: expressions.map((expression, at) => ({ name: `c${at}`, expression })),
+    });
+    const broken = { ...when('object.data.none == "x"'), failurePolicy: 'Ignore' };
+    await register(
+      call,
+      'Validating',
+      webhook('by.dev', when('"dev" in request.userInfo.groups', 'request.namespace == "default"')),
+      webhook('by.op', when('"ops" in request.userInfo.groups')),
+      webhook('of.change', when('oldObject != null && object != null && oldObject.data.x != object.data.x')),
+      webhook('of.deletion', when('object == null')),
+      webhook('of.none', { ...when('object.data.none == "x"', 'false'), failurePolicy: 'Fail' }),
+      webhook('of.errors', broken),
+    );
+    errors.length = 0;
+    expect(
+      await asked(
+        () => call('POST', MAPS, map('a', { x: '1' })),
+        () => call('PATCH', `${MAPS}/a`, { data: { x: '2' } }),
+        () => call('DELETE', `${MAPS}/a`),
+      ),
+    ).toEqual([['by.dev'], ['by.dev', 'of.change'], ['by.dev', 'of.deletion']]);
+    const why =
+      'conditions of webhook "of.errors.example.com": expression \'object.data.none == "x"\' resulted in error: no such key: ';
+    expect(errors.map((error) => (error as Error).message)).toEqual([
+      `${why}none`,
+      `${why}none`,
+      expect.stringContaining('of.errors'),
+    ]);
+  });
+
+  it('a condition that fails, or costs too much, refuses the write', async () => {
+    const { call } = start();
+    const rules = [{ ...RULE, resources: ['configmaps'] }];
+    const dear = 'object.data.all(a, object.data.all(b, object.data.all(c, a + b + c != "x")))';
+    const matchConditions = [
+      { name: 'a', expression: 'object.data.none == "x"' },
+      { name: 'b', expression: dear },
+    ];
+    await register(call, 'Mutating', webhook('a', { matchConditions, rules }));
+    const data = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`k${at}`, '']));
+    const { code, body } = await call('POST', MAPS, map('a', data));
+    const [first, second] = [matchConditions[0]?.expression, dear];
+    const why = `[expression '${first}' resulted in error: no such key: none, expression '${second}' resulted in error: operation cancelled: actual cost limit exceeded]`;
+    expect([code, body.message]).toEqual([403, `configmaps "a" is forbidden: ${why}`]);
+    expect((await call('POST', MAPS, map('b', { none: 'x' }))).code).toBe(201);
+    expect(paths()).toEqual(['/a']);
+  });
+
+  it('conditions that stay as they are, are not checked again', async () => {
+    const storage = new MemoryStorage();
+    const { call } = start({ storage });
+    const path = `${CONFIGURATIONS}/validatingwebhookconfigurations`;
+    const named = (expression: string, more: object = {}): object =>
+      webhook('a', { matchConditions: [{ name: 'a', expression }], ...more });
+    expect((await call('POST', path, { metadata: { name: 'x' }, webhooks: [named('true')] })).code).toBe(201);
+    // As a server has written it that has what this one lacks.
+    const unknown = named('authorizer.x()');
+    const written = await storage.update(
+      'admissionregistration.k8s.io/validatingwebhookconfigurations/x',
+      (old) => ({ ...old, webhooks: [unknown] }) as typeof old,
+    );
+    expect(written.metadata?.name).toBe('x');
+    expect((await call('PATCH', `${path}/x`, { metadata: { labels: { a: 'b' } } })).code).toBe(200);
+    const { code, body } = await call('PATCH', `${path}/x`, { webhooks: [named('authorizer.x()', { timeoutSeconds: 3 })] });
+    expect([code, body.webhooks[0].timeoutSeconds]).toEqual([200, 3]);
+    expect((await call('PATCH', `${path}/x`, { webhooks: [named('authorizer.y()')] })).code).toBe(422);
+  });
+
   it('that are registered for another version get the object in that one, unless they say Exact', async () => {
     const v2 = { ...ORDERS, version: 'v2' } as ResourceDefinition;
     const { call } = start({
@@ -448,6 +523,20 @@ describe('mutating webhooks', () => {
     ['a patch that is not base64', { allowed: true, patch: '%', patchType: 'JSONPatch' }, 'received undecodable patch'],
     ['a patch that is no list', { allowed: true, patch: 'e30=', patchType: 'JSONPatch' }, 'received undecodable patch'],
     ['no verdict', { allowed: 'yes' }, 'response.allowed: expected true or false'],
+    [
+      'a wrong warning',
+      { allowed: true, warnings: ['careful', 7] },
+      'response.warnings: expected a list of strings, got ["careful",7]',
+    ],
+    ['a status that is none', { allowed: false, status: 'no' }, 'response.status: expected an object, got "no"'],
+    ['a message that is none', { allowed: false, status: { message: 7 } }, 'response.status.message: expected a string, got 7'],
+    ['a reason that is none', { allowed: false, status: { reason: [] } }, 'response.status.reason: expected a string, got []'],
+    [
+      'a code that is none',
+      { allowed: false, status: { code: '403' } },
+      'response.status.code: expected a whole number, got "403"',
+    ],
+    ['details that are none', { allowed: false, status: { details: 9 } }, 'response.status.details: expected an object, got 9'],
     ['503', { raw: 'gone', httpStatus: 503 }, 'failed to call webhook: the server is currently unable to handle the request'],
     ['500', { raw: 'gone', httpStatus: 500 }, 'an error on the server ("gone") has prevented the request from succeeding'],
     ['404', { raw: 'gone', httpStatus: 404 }, 'the server could not find the requested resource'],
@@ -600,6 +689,22 @@ describe('validating webhooks', () => {
     errors.length = 0;
     expect((await call('POST', MAPS, map('x'))).code).toBe(201);
     expect(errors).toMatchObject([{ message: expect.stringContaining('Post "https://a b?/.n.svc:443/?timeout=10s"') }]);
+  });
+
+  it('of a service whose address cannot be told cannot be asked', async () => {
+    const serviceAddress = ({ name }: { name: string }): string => {
+      if (name === 'one') throw new Error('no table of services');
+      return 'a b';
+    };
+    const { call, errors } = start({ serviceAddress });
+    const at = (name: string): object => ({ clientConfig: { service: { namespace: 'n', name } }, failurePolicy: 'Ignore' });
+    await register(call, 'Validating', webhook('a', at('one')), webhook('b', at('other')));
+    errors.length = 0;
+    expect((await call('POST', MAPS, map('x'))).code).toBe(201);
+    expect(errors).toMatchObject([
+      { message: 'failed calling webhook "a.example.com": serviceAddress: no table of services' },
+      { message: expect.stringContaining('failed calling webhook "b.example.com": serviceAddress: Invalid URL') },
+    ]);
   });
 
   it('are not asked again when the server has cut a write in process', async () => {

@@ -189,4 +189,67 @@ export const WRONG_REGISTRATIONS: readonly (readonly [name: string, more: object
       'Invalid webhooks[0].objectSelector.matchExpressions[1].operator: Invalid value: "Is": not a valid selector ope',
     ],
   ],
+  [
+    'no condition',
+    { matchConditions: [{ name: '', expression: '' }] },
+    [
+      'Required webhooks[0].matchConditions[0].expression: Required value',
+      'Required webhooks[0].matchConditions[0].name: Required value',
+    ],
+  ],
+  [
+    'a condition without a name',
+    { matchConditions: [{ name: '', expression: 'true' }] },
+    ['Required webhooks[0].matchConditions[0].name: Required value'],
+  ],
+  [
+    'a wrong name of a condition',
+    { matchConditions: [{ name: 'a b', expression: 'true' }] },
+    ['Invalid webhooks[0].matchConditions[0].name: Invalid value: "a b": name part must consist of alphanumeric char'],
+  ],
+  [
+    'two conditions of one name',
+    {
+      matchConditions: [
+        { name: 'a', expression: 'true' },
+        { name: 'a', expression: 'false' },
+      ],
+    },
+    ['Duplicate webhooks[0].matchConditions[1].name: Duplicate value: "a"'],
+  ],
+  [
+    'a condition that is no condition',
+    { matchConditions: [{ name: 'a', expression: '"x"' }] },
+    ['Invalid webhooks[0].matchConditions[0].expression: Invalid value: "\\"x\\"": must evaluate to bool but got strin'],
+  ],
+  [
+    'a condition of any type',
+    { matchConditions: [{ name: 'a', expression: 'object.x' }] },
+    ['Invalid webhooks[0].matchConditions[0].expression: Invalid value: "object.x": must evaluate to bool but got dy'],
+  ],
+  [
+    'an unknown variable in a condition',
+    { matchConditions: [{ name: 'a', expression: 'self.x == 1' }] },
+    ['Invalid webhooks[0].matchConditions[0].expression: Invalid value: "self.x == 1": compilation failed: ERROR: <i'],
+  ],
+  [
+    'an unknown field in a condition',
+    { matchConditions: [{ name: 'a', expression: 'request.object == object' }] },
+    ['Invalid webhooks[0].matchConditions[0].expression: Invalid value: "request.object == object": compilation fail'],
+  ],
+  [
+    'another type in a condition',
+    { matchConditions: [{ name: 'a', expression: 'request.name == 1' }] },
+    ['Invalid webhooks[0].matchConditions[0].expression: Invalid value: "request.name == 1": compilation failed: ERR'],
+  ],
+  [
+    'a condition of spaces',
+    { matchConditions: [{ name: 'a', expression: '  ' }] },
+    ['Required webhooks[0].matchConditions[0].expression: Required value'],
+  ],
+  [
+    '65 conditions',
+    { matchConditions: Array.from({ length: 65 }, (_, at) => ({ name: `c${at}`, expression: 'true' })) },
+    ['TooMany webhooks[0].matchConditions: Too many: 65: must have at most 64 items'],
+  ],
 ];

@@ -193,7 +193,7 @@ async function readDeleteTerms(task: Task): Promise<OwnDeleteTerms> {
   return toDeleteTerms(task, (bytes.length === 0 ? null : await readOptions(bytes, typeOf(task.request), task.signal)) ?? {});
 }
 
-type OwnDeleteTerms = Pick<DeleteTerms, 'dryRun' | 'preconditions' | 'propagation'>;
+type OwnDeleteTerms = Pick<DeleteTerms, 'dryRun' | 'preconditions' | 'propagation' | 'gracePeriodSeconds'>;
 
 function toDeleteTerms(task: Task, body: unknown): OwnDeleteTerms {
   const { query } = task;
@@ -203,8 +203,8 @@ function toDeleteTerms(task: Task, body: unknown): OwnDeleteTerms {
   const dryRun = body.dryRun ?? [];
   if (!Array.isArray(dryRun) || !dryRun.every(isText)) throw badRequest('dryRun: expected a list of strings');
   if (!isText(propagationPolicy ?? '')) throw badRequest('propagationPolicy: expected a string');
-  const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;
-  if (isText(body.gracePeriodSeconds) || typeof grace === 'object' || !/^-?[0-9]{1,18}$/.test(String(grace)))
+  const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? undefined;
+  if (isText(body.gracePeriodSeconds) || typeof grace === 'object' || !/^-?[0-9]{1,18}$/.test(String(grace ?? 0)))
     throw badRequest('gracePeriodSeconds: expected a whole number');
   const tries = [...dryRun, ...query.getAll('dryRun')];
   const orphan = readOrphan(body.orphanDependents, query.get('orphanDependents'));
@@ -215,6 +215,7 @@ function toDeleteTerms(task: Task, body: unknown): OwnDeleteTerms {
     dryRun: tries.length > 0,
     preconditions: toPreconditions(task, body.preconditions ?? {}),
     propagation: (asked as DeleteTerms['propagation'] | null) ?? undefined,
+    gracePeriodSeconds: grace === undefined ? undefined : Number(grace),
   };
 }
 

@@ -24,6 +24,19 @@ export function telling<F extends object>(check: F, tell: Telling): F {
 
 export const tellingOf = (check: object | undefined): Telling | undefined => check && TELLING.get(check);
 
+/** The most causes that are looked for, one more than are reported. A hostile object could have millions. */
+export const MAX_CAUSES = 101;
+
+/** The causes of the items of a list. */
+export function causesIn<T>(list: readonly T[], of: (item: T, at: number) => readonly FieldCause[]): FieldCause[] {
+  const found: FieldCause[] = [];
+  for (const [at, item] of list.entries()) {
+    if (found.length >= MAX_CAUSES) break;
+    found.push(...of(item, at));
+  }
+  return found;
+}
+
 /** The most characters of a value that a message shows. */
 const MAX_SHOWN_CHARS = 300;
 

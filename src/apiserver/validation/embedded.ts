@@ -7,10 +7,10 @@ import { STRIDE, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
 import type { Json } from '../request/json.ts';
 import { ANY_NAME, embeddedMeta, metadataCauses, nameCauses } from '../verbs/metadata.ts';
-import { childOf, invalidCause, requiredCause } from './causes.ts';
+import { childOf, invalidCause, MAX_CAUSES, requiredCause } from './causes.ts';
 import { LABEL_1035 } from './formats.ts';
 import type { Structural } from './structural.ts';
-import { MAX_CAUSES, parts } from './values.ts';
+import { parts } from './values.ts';
 
 const KIND = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
 

@@ -15,7 +15,19 @@ import { faultOfPattern, MAX_SIZE, sizeOf } from './patterns.ts';
 import { NAMESPACES } from './rule-libraries.ts';
 import { UPSTREAM_WORDS } from './rule-macros.ts';
 import { clausesOf, misformatted, REFUSALS } from './rule-text.ts';
-import { type Cel, type CelEnvironment, compiled, FORMATS, isFunction, loadCel, lookInto, type Node, namesIn } from './rules.ts';
+import {
+  type Cel,
+  type CelEnvironment,
+  CONDITION_VARIABLES,
+  compiled,
+  FORMATS,
+  isFunction,
+  loadCel,
+  lookInto,
+  type Node,
+  namesIn,
+  withVariables,
+} from './rules.ts';
 import { inside } from './structural.ts';
 
 /** The most causes that are reported. */
@@ -71,8 +83,12 @@ function* causesOf(
   { place: { path, isObject, within }, rules, all }: { place: Place; rules: readonly JsonSchema[]; all: Checking },
 ): Work<void> {
   const { found } = all;
-  const types = new RuleTypes(schema, { isObject, rules, all });
-  if (types.self === undefined) {
+  const types = new ExpressionTypes(
+    all,
+    rules.flatMap(({ rule, messageExpression }) => [`${rule}`, `${messageExpression ?? ''}`]),
+  );
+  const self = types.typeOf(schema, 'selfType', isObject);
+  if (self === undefined) {
     const why =
       'failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations';
     found.push({
@@ -82,6 +98,19 @@ function* causesOf(
     });
     return;
   }
+  const { optional, plain } = all.cel;
+  /** By whether `oldSelf` is optional. */
+  const environments = new Map<boolean, Environments>();
+  const check = (text: string, wanted: 'bool' | 'string', isOptional: boolean): Checked =>
+    types.check(
+      text,
+      wanted,
+      getOrMake(environments, isOptional, () => environmentsOf(isOptional)),
+    );
+  const environmentsOf = (isOptional: boolean): Environments => ({
+    typed: withVariables(types.typed, { self, oldSelf: isOptional ? `optional<${self}>` : self }),
+    running: isOptional ? optional : plain,
+  });
   for (const [at, rule] of rules.entries()) {
     yield;
     if (found.length >= MAX_CAUSES) return;
@@ -95,15 +124,16 @@ function* causesOf(
           message: `Invalid value: ${shownRule(rule)}: ${why}`,
         }),
       );
-    const asked = types.check(String(text), 'bool', optionalOldSelf === true);
+    const asked = check(String(text), 'bool', optionalOldSelf === true);
+    const usesOld = asked.names.has('oldSelf');
     if (asked.fault !== undefined) refuse('rule', asked.fault);
     else if (typeof messageExpression === 'string' && messageExpression.trim() !== '') {
-      const { fault } = types.check(messageExpression.trim(), 'string', optionalOldSelf === true);
+      const { fault } = check(messageExpression.trim(), 'string', optionalOldSelf === true);
       if (fault !== undefined) refuse('messageExpression', fault.replace(/^compilation|^cel expression/, messagePrefix));
     }
-    if (!asked.usesOld && optionalOldSelf !== undefined) {
+    if (!usesOld && optionalOldSelf !== undefined) {
       found.push(invalidCause(`${where}.optionalOldSelf`, optionalOldSelf, 'may not be set if oldSelf is not used in rule'));
-    } else if (asked.usesOld && within !== undefined) {
+    } else if (usesOld && within !== undefined) {
       const why = `oldSelf cannot be used on the uncorrelatable portion of the schema within ${within}`;
       found.push(bounded(invalidCause(`${where}.rule`, text, why)));
     }
@@ -122,30 +152,65 @@ function shownRule({ rule, message, messageExpression, reason, fieldPath, option
   return goEscaped(text.slice(0, 300));
 }
 
-/** The types that the rules of one place use. */
-class RuleTypes {
-  /** The type of `self`; undefined if the schema does not say. */
-  readonly self: string | undefined;
-  readonly #all: Checking;
-  readonly #typed: CelEnvironment;
+/** What is wrong with each of some expressions over a write, which say whether a webhook is asked about it. */
+export async function conditionFaults(cel: Cel, expressions: readonly string[]): Promise<readonly (string | undefined)[]> {
+  const types = new ExpressionTypes({ cel, left: MAX_TYPES }, expressions, REQUEST_TYPES);
+  const request = types.typeOf(ADMISSION_REQUEST, 'kubernetes.AdmissionRequest', false) as string;
+  const environments = { typed: withVariables(types.typed, { ...CONDITION_VARIABLES, request }), running: cel.condition };
+  return inPieces(
+    (function* () {
+      const faults: (string | undefined)[] = [];
+      for (const each of expressions) {
+        yield;
+        const { fault, type = 'bool' } = types.check(each, 'bool', environments);
+        const lacks = fault?.includes("undeclared reference to 'authorizer'") ? `\nauthorizer${LACKING}` : '';
+        faults.push(type === 'bool' ? fault && fault + lacks : `must evaluate to bool but got ${type}`);
+      }
+      return faults;
+    })(),
+  );
+}
+
+/** How an expression is compiled to be checked, and to be run. */
+interface Environments {
+  readonly typed: CelEnvironment;
+  readonly running: CelEnvironment;
+}
+
+interface Checked {
+  /** What is wrong with an expression, if anything. */
+  readonly fault?: string;
+  /** The type of its value; undefined: it cannot be compiled. */
+  readonly type?: string;
+  /** The names of variables that it uses. */
+  readonly names: ReadonlySet<string>;
+}
+
+/** The types that some expressions use. */
+class ExpressionTypes {
+  readonly typed: CelEnvironment;
+  readonly #all: Pick<Checking, 'left'>;
   readonly #named: ReadonlySet<string>;
   /** The fields of objects. */
   readonly #fields: Map<string, ReadonlySet<string>> = new Map();
-  /** By whether `oldSelf` is optional. */
-  readonly #environments: Map<boolean, CelEnvironment> = new Map();
+  /** The names of the types of some schemas, wherever they are. */
+  readonly #known: ReadonlyMap<JsonSchema, string>;
   /** The size of the patterns in an expression, which are compiled in one go. */
   #patternSize: number = 0;
 
-  constructor(schema: JsonSchema, { isObject, rules, all }: { isObject: boolean; rules: readonly JsonSchema[]; all: Checking }) {
+  constructor(
+    all: Pick<Checking, 'cel' | 'left'>,
+    expressions: readonly string[],
+    known: Readonly<Record<string, JsonSchema>> = {},
+  ) {
     this.#all = all;
-    this.#typed = all.cel.bare.clone();
-    this.#named = new Set(
-      rules.flatMap(({ rule, messageExpression }) => `${rule} ${messageExpression ?? ''}`.match(/\w+/g) ?? []),
-    );
-    this.self = this.#typeOf(schema, 'selfType', isObject);
+    this.#known = new Map(Object.entries(known).map(([name, schema]) => [schema, name]));
+    this.typed = all.cel.bare.clone();
+    this.#named = new Set(expressions.flatMap((each) => each.match(/\w+/g) ?? []));
   }
 
-  #typeOf(
+  /** The type of what a schema describes; undefined if it does not say. */
+  typeOf(
     schema: JsonSchema,
     name: string,
     isObject: boolean = schema['x-kubernetes-embedded-resource'] === true,
@@ -154,60 +219,55 @@ class RuleTypes {
     const { type, format, items, additionalProperties: others } = schema;
     if (type === 'string') return FORMATS[String(format)]?.type ?? 'string';
     if (type === 'array') {
-      const item = isRecord(items) ? this.#typeOf(items, `${name}.__idx__`) : undefined;
+      const item = isRecord(items) ? this.typeOf(items, `${name}.__idx__`) : undefined;
       return item && `list<${item}>`;
     }
     if (type !== 'object') return SCALARS[String(type)];
     if (!isRecord(others)) return this.#object(schema, name, isObject);
-    const value = this.#typeOf(others, `${name}.__elem__`);
+    const value = this.typeOf(others, `${name}.__elem__`);
     return value && `map<string, ${value}>`;
   }
 
-  #object({ properties }: JsonSchema, name: string, isObject: boolean): string {
+  #object(schema: JsonSchema, given: string, isObject: boolean): string {
+    const name = this.#known.get(schema) ?? given;
+    if (this.#known.has(schema) && this.#fields.has(name)) return name;
+    const { properties } = schema;
     if (this.#fields.size >= MAX_TYPES_OF_PLACE || --this.#all.left < 0) return 'dyn';
     const fields: Record<string, string> = Object.create(null);
     this.#fields.set(name, new Set());
     const members = { ...(isRecord(properties) ? properties : {}), ...(isObject ? HEAD : {}) };
     for (const member of Object.keys(members)) {
-      const [schema, names] = [members[member], namesIn(member).filter((each) => this.#named.has(each))];
-      const type = names.length > 0 && isRecord(schema) ? this.#typeOf(schema, `${name}.${names[0]}`) : undefined;
+      const [below, names] = [members[member], namesIn(member).filter((each) => this.#named.has(each))];
+      const type = names.length > 0 && isRecord(below) ? this.typeOf(below, `${name}.${names[0]}`) : undefined;
       if (type !== undefined) for (const each of names) fields[each] = type;
     }
     this.#fields.set(name, new Set(Object.keys(fields)));
-    this.#typed.registerType(name, { fields });
-    this.#typed.registerOperator(`${name} == ${name}`, NEVER).registerOperator(`${name} == null`, NEVER);
+    this.typed.registerType(name, { fields });
+    this.typed.registerOperator(`${name} == ${name}`, NEVER).registerOperator(`${name} == null`, NEVER);
     return name;
   }
 
-  #environment(isOptional: boolean): CelEnvironment {
-    return getOrMake(this.#environments, isOptional, () => {
-      const self = this.self as string;
-      const made = this.#typed.clone().registerVariable('self', self);
-      return made.registerVariable('oldSelf', isOptional ? `optional<${self}>` : self);
-    });
-  }
-
-  /** What is wrong with an expression, if anything, and whether it uses `oldSelf`. */
-  check(text: string, wanted: 'bool' | 'string', isOptional: boolean): { readonly fault?: string; readonly usesOld: boolean } {
+  check(text: string, wanted: 'bool' | 'string', { typed, running }: Environments): Checked {
+    const names = new Set<string>();
     try {
-      const { ast, check } = this.#environment(isOptional).parse(text);
-      let usesOld = false;
+      const { ast, check } = typed.parse(text);
       for (const each of nodesOf(ast)) {
         const looked = each.op === 'call' && each.args[0] === 'has' ? lookInto(each) : undefined;
         if (looked !== undefined) standsAt.set(looked, each);
-        usesOld ||= each.op === 'id' && each.args === 'oldSelf';
+        if (each.op === 'id') names.add(String(each.args));
       }
       const { valid, type, error } = check();
       if (!valid) throw error ?? new Error('invalid expression');
-      if (type !== wanted && type !== 'dyn') return { fault: `cel expression must evaluate to a ${wanted}`, usesOld: false };
+      const given = typesIn(type ?? 'dyn');
+      if (given !== wanted && given !== 'dyn')
+        return { fault: `cel expression must evaluate to a ${wanted}`, type: given, names: NO_NAMES };
       this.#patternSize = 0;
       for (const each of nodesOf(ast)) this.#refuseMore(each);
       // Expressions that are run are compiled in another way.
-      const { optional, plain } = this.#all.cel;
-      compiled(isOptional ? optional : plain, text, wanted);
-      return { usesOld };
+      compiled(running, text, wanted);
+      return { type: given, names };
     } catch (error) {
-      return { fault: `compilation failed: ${faultText(error as CelError, text)}`, usesOld: false };
+      return { fault: `compilation failed: ${faultText(error as CelError, text)}`, names: NO_NAMES };
     }
   }
 
@@ -273,7 +333,36 @@ const SCALARS: Readonly<Record<string, string>> = { boolean: 'bool', number: 'do
 const NEVER = (): boolean => false;
 const PATTERNED: ReadonlySet<string> = new Set(['matches', 'find', 'findAll']);
 
+const NO_NAMES: ReadonlySet<string> = new Set();
+
 const TEXT: JsonSchema = { type: 'string' };
+const recordOf = (...names: readonly string[]): JsonSchema => ({
+  type: 'object',
+  properties: Object.fromEntries(names.map((name) => [name, TEXT])),
+});
+const ANYTHING: JsonSchema = { 'x-kubernetes-int-or-string': true };
+const TEXTS: JsonSchema = { type: 'array', items: TEXT };
+
+/** The types of the parts of a request. Upstream: `BuildRequestType`. */
+const REQUEST_TYPES = {
+  'kubernetes.GroupVersionKind': recordOf('group', 'version', 'kind'),
+  'kubernetes.GroupVersionResource': recordOf('group', 'version', 'resource'),
+  'kubernetes.UserInfo': {
+    type: 'object',
+    properties: { username: TEXT, uid: TEXT, groups: TEXTS, extra: { type: 'object', additionalProperties: TEXTS } },
+  },
+} as const satisfies Readonly<Record<string, JsonSchema>>;
+const { 'kubernetes.GroupVersionKind': KIND, 'kubernetes.GroupVersionResource': RESOURCE } = REQUEST_TYPES;
+
+/** What conditions know of a request. */
+const ADMISSION_REQUEST: JsonSchema = {
+  type: 'object',
+  properties: {
+    ...{ kind: KIND, requestKind: KIND, resource: RESOURCE, requestResource: RESOURCE },
+    ...{ subResource: TEXT, requestSubResource: TEXT, name: TEXT, namespace: TEXT, operation: TEXT },
+    ...{ dryRun: { type: 'boolean' }, options: ANYTHING, userInfo: REQUEST_TYPES['kubernetes.UserInfo'] },
+  },
+};
 /** What rules know of every object. */
 const HEAD: JsonSchema = {
   ...{ apiVersion: TEXT, kind: TEXT },
@@ -320,8 +409,10 @@ function faultText(error: CelError, text: string): string {
   const column = before.at(-1)?.length ?? 0;
   const fault = `ERROR: <input>:${before.length}:${column + 1}: ${message}\n | ${line[before.length - 1]}\n | ${'.'.repeat(column)}^`;
   const lacking = lackingIn(message, { before: text.slice(0, at).trimEnd(), rest: text.slice(at) });
-  return lacking === undefined ? fault : `${fault}\n${lacking}: a kube-apiserver has it, but CEL of this server does not`;
+  return lacking === undefined ? fault : `${fault}\n${lacking}${LACKING}`;
 }
+
+const LACKING = ': a kube-apiserver has it, but CEL of this server does not';
 
 /** The part of a rule that a kube-apiserver may accept: `[?a]` and `{?'b': c}`, `.5`, and some types. */
 function lackingIn(message: string, { before, rest }: { before: string; rest: string }): string | undefined {

@@ -18,14 +18,14 @@ import { inPieces, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
 import { fromBase64 } from '../kinds/base64.ts';
 import type { Json } from '../request/json.ts';
-import { duplicateCause, forbiddenCause, invalidCause, requiredCause } from './causes.ts';
+import { duplicateCause, forbiddenCause, invalidCause, MAX_CAUSES, requiredCause } from './causes.ts';
 import { toPattern, withPatterns } from './patterns.ts';
 import { costOf, isOptional, type Keyed, keyOf, meter, OVER, sizeIn, sizes, spend } from './rule-cost.ts';
 import { functionsWith, VALUE_TYPES } from './rule-functions.ts';
 import { NAMESPACES, type Optionals } from './rule-libraries.ts';
 import { type Macro, macrosWith } from './rule-macros.ts';
 import { isAnywhere, type Structural, toStructural } from './structural.ts';
-import { isAsBefore, itemsByKey, MAX_CAUSES } from './values.ts';
+import { isAsBefore, itemsByKey } from './values.ts';
 
 /** Finds the rules of a schema that an object breaks. */
 export type RuleCheck = (object: KubernetesObject, old: KubernetesObject | undefined) => Work<readonly FieldCause[]>;
@@ -39,7 +39,8 @@ const MAX_NODES = 4_096;
 const MAX_MESSAGE_BYTES = 5_120;
 const utf8 = new TextEncoder();
 
-interface Program {
+/** A compiled expression. */
+export interface Program {
   (context: object): unknown;
   check(): { readonly valid: boolean; readonly type?: string; readonly error?: Error };
   readonly ast: Node;
@@ -88,6 +89,8 @@ export interface Cel {
   readonly plain: CelEnvironment;
   /** The same for rules whose `oldSelf` is optional. */
   readonly optional: CelEnvironment;
+  /** With the variables of conditions, of any type. */
+  readonly condition: CelEnvironment;
   /** The names of all functions, with their namespaces. */
   readonly functions: ReadonlySet<string>;
   /** Convert a string to a value of another type, by format. */
@@ -116,28 +119,35 @@ interface Rule {
 let loaded: Cel | undefined;
 
 /** @throws {WatchError} INVALID_ARGUMENT if a package is not installed. */
-export async function loadCel(): Promise<Cel> {
+export async function loadCel(who: string = 'a schema with rules', what: string = 'x-kubernetes-validations'): Promise<Cel> {
   if (loaded !== undefined) return loaded;
   const { Environment, Optional } = await import('@marcbachmann/cel-js').catch((cause: unknown) => {
-    const how = 'npm install @marcbachmann/cel-js, or leave out x-kubernetes-validations';
-    const message = `a schema with rules needs the package @marcbachmann/cel-js: ${how}`;
+    const how = `npm install @marcbachmann/cel-js, or leave out ${what}`;
+    const message = `${who} needs the package @marcbachmann/cel-js: ${how}`;
     throw new WatchError('INVALID_ARGUMENT', message, { cause });
   });
   const options = { homogeneousAggregateLiterals: false, enableOptionalTypes: true, limits: { maxAstNodes: MAX_NODES } };
   const [bare, running] = [true, false].map((isChecked) =>
     taught(new Environment(options) as unknown as CelEnvironment, { optional: Optional as unknown as Optionals, isChecked }),
   ) as [CelEnvironment, CelEnvironment];
-  const withOld = (type: string): CelEnvironment =>
-    running.clone().registerVariable('self', 'dyn').registerVariable('oldSelf', type);
-  const [plain, optional] = [withOld('dyn'), withOld('optional<dyn>')];
+  const having = (types: Readonly<Record<string, string>>): CelEnvironment => withVariables(running, types);
+  const [plain, optional] = [having({ self: 'dyn', oldSelf: 'dyn' }), having({ self: 'dyn', oldSelf: 'optional<dyn>' })];
+  const condition = having(CONDITION_VARIABLES);
   const converters = Object.entries(FORMATS).flatMap(([format, { from }]) =>
     from ? [[format, plain.parse(from)] as const] : [],
   );
   const [none, some] = [plain.parse('optional.none()'), plain.parse('optional.of(self)')];
   // The expressions may have patterns.
   await withPatterns(() => toPattern(''));
-  loaded = { bare, plain, optional, functions: functionsOf(bare), converters: new Map(converters), none, some };
+  loaded = { bare, plain, optional, condition, functions: functionsOf(bare), converters: new Map(converters), none, some };
   return loaded;
+}
+
+/** The same environment, and variables by their types. */
+export function withVariables(env: CelEnvironment, types: Readonly<Record<string, string>>): CelEnvironment {
+  const made = env.clone();
+  for (const [name, type] of Object.entries(types)) made.registerVariable(name, type);
+  return made;
 }
 
 /** Functions that cel-go does not have, or has as macros, which a call with another number of arguments does not find. */
@@ -324,6 +334,9 @@ export async function compileRules(tree: Structural): Promise<RuleCheck | undefi
   };
 }
 
+/** What conditions of webhooks know of a write. */
+export const CONDITION_VARIABLES: Readonly<Record<string, string>> = { object: 'dyn', oldObject: 'dyn', request: 'dyn' };
+
 interface Terms {
   readonly path: string;
   readonly old: unknown;
@@ -335,16 +348,14 @@ interface Terms {
 /** The rules of one object. */
 class Run {
   readonly found: FieldCause[] = [];
-  #left: number = MAX_OBJECT_COST;
-  readonly #cel: Cel;
-  readonly #converted: WeakMap<object, unknown> = new WeakMap();
+  readonly #evaluation: Evaluation;
 
   constructor(cel: Cel) {
-    this.#cel = cel;
+    this.#evaluation = new Evaluation(cel);
   }
 
   *at(place: Place, value: unknown, terms: Terms): Work<void> {
-    if (value === null || value === undefined || this.#left < 0 || this.found.length >= MAX_CAUSES) return;
+    if (value === null || value === undefined || this.#evaluation.isOver || this.found.length >= MAX_CAUSES) return;
     const { tree } = place;
     if (place.rules.length > 0) yield* this.#rules(place, value, terms);
     for (const each of place.allOf) yield* this.at({ ...each, tree }, value, { ...terms, above: undefined });
@@ -374,22 +385,23 @@ class Run {
     const { path, old, isRoot = false } = terms;
     const field = path || '<nil>';
     const type = tree.types.length === 1 ? tree.types[0] : '';
-    const self = yield* this.#toCel(tree, value, isRoot);
-    const oldSelf = (yield* this.#toCel(tree, old, isRoot)) ?? undefined;
+    const evaluation = this.#evaluation;
+    const self = yield* evaluation.toCel(tree, value, isRoot);
+    const oldSelf = (yield* evaluation.toCel(tree, old, isRoot)) ?? undefined;
     for (const rule of rules) {
       yield;
       const isOptional = rule.source.optionalOldSelf === true;
       if (rule.usesOld && oldSelf === undefined && !isOptional) continue;
-      const context = { self, oldSelf: isOptional ? this.#optional(oldSelf) : oldSelf };
-      const result = this.#ask(rule.program, context);
+      const context = { self, oldSelf: isOptional ? evaluation.optional(oldSelf) : oldSelf };
+      const result = evaluation.ask(rule.program, context);
       const said = text(rule.source.message).trim() || text(rule.source.rule).trim();
       if (result.over) {
         const why = `'${OVER.message}': no further validation rules will be run due to call cost exceeds limit for rule: ${said}`;
         this.found.push(invalidCause(field, type, why));
-        this.#left = -1;
+        evaluation.end();
         return;
       }
-      if (this.#left < 0) {
+      if (evaluation.isOver) {
         const why = 'validation failed due to running out of cost budget, no further validation rules will be run';
         this.found.push(invalidCause(field, type, why));
         return;
@@ -412,7 +424,7 @@ class Run {
 
   #refuse(rule: Rule, { path, value, context }: { path: string; value: unknown; context: object }): void {
     const { message, rule: source, reason } = rule.source;
-    const made = rule.message === undefined ? undefined : this.#ask(rule.message, context).value;
+    const made = rule.message === undefined ? undefined : this.#evaluation.ask(rule.message, context).value;
     const trimmed = typeof made === 'string' ? made.trim() : '';
     const fits = trimmed !== '' && utf8.encode(trimmed).length <= MAX_MESSAGE_BYTES && !trimmed.includes('\n');
     const detail = fits ? trimmed : text(message).trim() || `failed rule: ${text(source).trim()}`;
@@ -425,8 +437,29 @@ class Run {
     else if (isWhole) this.found.push({ field, reason: 'FieldValueInvalid', message: `Invalid value: ${detail}` });
     else this.found.push(invalidCause(field, value, detail));
   }
+}
 
-  #ask(program: Program, context: object): { value?: unknown; error?: string; over?: boolean } {
+/** Expressions about one object, which have a limit together. */
+export class Evaluation {
+  #left: number = MAX_OBJECT_COST;
+  readonly #cel: Cel;
+  readonly #converted: WeakMap<object, unknown> = new WeakMap();
+
+  constructor(cel: Cel) {
+    this.#cel = cel;
+  }
+
+  /** Whether they have cost too much together. */
+  get isOver(): boolean {
+    return this.#left < 0;
+  }
+
+  end(): void {
+    this.#left = -1;
+  }
+
+  /** The value of an expression, or why it has none; neither if all together cost too much. `over`: it alone does. */
+  ask(program: Program, context: object): { value?: unknown; error?: string; over?: boolean } {
     meter.left = Math.min(MAX_RULE_COST, this.#left);
     const before = meter.left;
     const isLast = this.#left < MAX_RULE_COST;
@@ -443,13 +476,13 @@ class Run {
     }
   }
 
-  #optional(value: unknown): unknown {
+  optional(value: unknown): unknown {
     meter.left = MAX_RULE_COST;
     return value === undefined ? this.#cel.none({}) : this.#cel.some({ self: value });
   }
 
   /** A value as expressions see it. */
-  *#toCel(tree: Structural | undefined, value: unknown, isRoot: boolean): Work<unknown> {
+  *toCel(tree: Structural | undefined, value: unknown, isRoot: boolean): Work<unknown> {
     if (typeof value === 'string' && tree?.format === 'byte') return yield* bytesOf(value);
     if (typeof value !== 'object' || value === null) return scalar(tree, value, this.#cel);
     const known = this.#converted.get(value);
@@ -463,7 +496,7 @@ class Run {
     let made: unknown[] | Record<string, unknown> | Map<string, unknown>;
     if (Array.isArray(value)) {
       made = [];
-      for (const each of value) made.push(add(yield* this.#toCel(tree?.items, each, false)));
+      for (const each of value) made.push(add(yield* this.toCel(tree?.items, each, false)));
     } else {
       // cel-js asks an object for its constructor.
       made = Object.hasOwn(value, 'constructor') ? new Map() : {};
@@ -474,7 +507,7 @@ class Run {
         const below = property ?? (typeof tree?.additional === 'object' ? tree.additional : undefined);
         const shown = hasMeta && name === 'metadata' && isRecord(each) ? namesOf(each) : each;
         const names = property === undefined ? [name] : namesIn(name);
-        const seen = add(yield* this.#toCel(below, shown, false));
+        const seen = add(yield* this.toCel(below, shown, false));
         for (const each of names) {
           if (made instanceof Map) made.set(each, seen);
           else put(made, each, seen);

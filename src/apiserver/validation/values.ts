@@ -21,6 +21,7 @@ import {
   duplicateCause,
   goNumber,
   invalidCause,
+  MAX_CAUSES,
   requiredCause,
   shownValue,
   tooLongCause,
@@ -40,9 +41,6 @@ interface Place {
   /** The old value. Absent: there was none, or it is not known. */
   readonly old?: unknown;
 }
-
-/** The most causes that are kept. A hostile object could have millions. */
-export const MAX_CAUSES = 101;
 
 /** What is wrong with a value; an empty list if nothing is. */
 export function* valueCauses(tree: Structural, value: unknown, { path, old = ABSENT }: Place): Work<FieldCause[]> {

@@ -26,6 +26,8 @@ export interface DeleteTerms {
   readonly preconditions?: Preconditions | undefined;
   /** What happens to the object's dependents. Default: as its finalizers say, or in the background. */
   readonly propagation?: DeleteOptions['propagation'];
+  /** What the client asks for: nothing here takes time to end. Only hooks and webhooks are told. */
+  readonly gracePeriodSeconds?: number | undefined;
   readonly dryRun: boolean;
   readonly signal?: AbortSignal | undefined;
 }
@@ -140,20 +142,25 @@ async function mark(
   return admitted(current);
 }
 
+/** Throws 409. Upstream: `BeforeDelete`; for a kind whose objects have contents, its own `Delete`, in other words. */
 export function checkPreconditions(
-  { info }: ResourceContext,
+  { info, empty }: ResourceContext,
   current: KubernetesObject,
   preconditions: DeleteTerms['preconditions'],
 ): void {
   const { metadata } = current;
-  for (const [member, label] of [
-    ['uid', 'UID'],
-    ['resourceVersion', 'ResourceVersion'],
+  for (const [member, label, done] of [
+    ['uid', 'UID', 'deleted and then recreated'],
+    ['resourceVersion', 'ResourceVersion', 'modified'],
   ] as const) {
-    const wanted = preconditions?.[member];
-    if (wanted === undefined || wanted === metadata?.[member]) continue;
-    const why = `Precondition failed: ${label} in precondition: ${wanted.slice(0, 100)}, ${label} in object meta: ${metadata?.[member]}`;
-    throw conflict(info, metadata?.name ?? '', why);
+    const [asked, own] = [preconditions?.[member], metadata?.[member]];
+    if (asked === undefined || asked === own) continue;
+    const wanted = asked.slice(0, 100);
+    const why = empty
+      ? `Precondition failed: ${label} in precondition: ${wanted}, ${label} in object meta: ${own}`
+      : `the ${label} in the precondition (${wanted}) does not match the ${label} in record (${own}). The object might have been ${done}`;
+    const about = empty ? info : { ...info, plural: info.kind, resourceName: info.kindName };
+    throw conflict(about, metadata?.name ?? '', why);
   }
   if (preconditions?.holds?.(current) === false) throw conflict(info, metadata?.name ?? '', MODIFIED);
 }

@@ -12,8 +12,9 @@ import { type Clock, within } from '../../watch/clock.ts';
 import { isRecord, isWatchError, tried, whyOf } from '../../watch/errors.ts';
 import { inPieces } from '../../watch/fair-queue.ts';
 import { fromBase64 } from '../kinds/base64.ts';
+import type { ServiceAddress } from '../options.ts';
 import { jsonStart, quoted } from '../validation/causes.ts';
-import { REVIEW_VERSIONS, type ServiceAddress, type WebhookDefinition } from './configurations.ts';
+import { REVIEW_VERSIONS, type WebhookDefinition } from './configurations.ts';
 
 /** What a webhook says. */
 export interface WebhookAnswer {
@@ -81,7 +82,7 @@ export class Calls {
 
   private async answer(webhook: WebhookDefinition, body: string, { isMutating, signal }: Question): Promise<string> {
     const { clientConfig, timeoutSeconds } = webhook;
-    const { href, to } = toAddress(webhook, this.deps.serviceAddress);
+    const { href, to } = this.addressOf(webhook);
     const abort = new AbortController();
     const leave = whenAborted(signal, (reason) => abort.abort(reason));
     const limitMs = timeoutSeconds * 1_000;
@@ -105,6 +106,14 @@ export class Calls {
     } finally {
       leave();
       abort.abort();
+    }
+  }
+
+  private addressOf(webhook: WebhookDefinition): ReturnType<typeof toAddress> {
+    try {
+      return toAddress(webhook, this.deps.serviceAddress);
+    } catch (error) {
+      throw new CallFailed(webhook, `serviceAddress: ${whyOf(error)}`, error);
     }
   }
 
@@ -222,11 +231,21 @@ function checkAnswer(
     if (got !== expected) throw new Error(`expected webhook response of ${expected}, got ${got.slice(0, 200)}`);
     checkPatch({ patch, patchType, isMutating });
   }
-  if (typeof allowed !== 'boolean') throw new Error(`response.allowed: expected true or false, got ${jsonStart(allowed, 100)}`);
+  const wrong = (name: string, value: unknown, expected: string): Error =>
+    new Error(`response.${name}: expected ${expected}, got ${jsonStart(value, 100)}`);
+  const isTexts = (value: unknown): value is string[] => Array.isArray(value) && value.every((each) => typeof each === 'string');
+  if (typeof allowed !== 'boolean') throw wrong('allowed', allowed, 'true or false');
+  if (!isTexts(warnings ?? [])) throw wrong('warnings', warnings, 'a list of strings');
+  if (!isRecord(status ?? {})) throw wrong('status', status, 'an object');
+  const said = (status ?? {}) as WebhookAnswer['status'];
+  for (const name of ['message', 'reason'])
+    if (typeof (said[name] ?? '') !== 'string') throw wrong(`status.${name}`, said[name], 'a string');
+  if (!Number.isInteger(said.code ?? 0)) throw wrong('status.code', said.code, 'a whole number');
+  if (!isRecord(said.details ?? {})) throw wrong('status.details', said.details, 'an object');
   return {
     allowed,
-    status: isRecord(status) ? status : {},
-    warnings: Array.isArray(warnings) ? warnings.filter((each): each is string => typeof each === 'string') : [],
+    status: said,
+    warnings: (warnings ?? []) as string[],
     patch: isMutating && typeof patch === 'string' && patch !== '' ? patch : undefined,
   };
 }

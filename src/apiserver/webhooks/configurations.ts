@@ -10,8 +10,19 @@ import type { FieldCause, ResourceDefinition } from '../definition.ts';
 import { AGE, finalizersOf } from '../kinds/common.ts';
 import { byKey, part, REQUIRED, type Row, type Shape, shape } from '../kinds/shape.ts';
 import { CLIENT_CONFIG, OBJECT_META } from '../kinds/tables.ts';
-import { duplicateCause, forbiddenCause, invalidCause, ours, requiredCause, unsupportedCause } from '../validation/causes.ts';
+import type { WebhookService } from '../options.ts';
+import {
+  causesIn,
+  duplicateCause,
+  forbiddenCause,
+  invalidCause,
+  MAX_CAUSES,
+  ours,
+  requiredCause,
+  unsupportedCause,
+} from '../validation/causes.ts';
 import { label1035Faults, labelValueFaults, qualifiedFaults, subdomainFaults } from '../validation/formats.ts';
+import { conditionCauses, type MatchCondition } from './conditions.ts';
 
 /** The group of the kinds by which webhooks are registered. */
 export const ADMISSION_GROUP = 'admissionregistration.k8s.io';
@@ -26,17 +37,6 @@ export interface WebhookRule {
   readonly scope?: string;
 }
 
-/** A service in a cluster. Upstream: `ServiceReference`. */
-export interface WebhookService {
-  readonly namespace: string;
-  readonly name: string;
-  readonly path?: string;
-  readonly port: number;
-}
-
-/** Where the webhook of a service listens, as `HOST:PORT`; undefined: there is no such service. */
-export type ServiceAddress = (service: WebhookService) => string | undefined;
-
 /** One webhook, with its defaults. Upstream: `MutatingWebhook`, `ValidatingWebhook`. */
 export interface WebhookDefinition {
   readonly name: string;
@@ -50,7 +50,7 @@ export interface WebhookDefinition {
   readonly timeoutSeconds: number;
   readonly admissionReviewVersions?: readonly string[];
   readonly reinvocationPolicy?: string;
-  readonly matchConditions?: readonly object[];
+  readonly matchConditions?: readonly MatchCondition[];
 }
 
 type LabelSelectorObject = NonNullable<Parameters<typeof LabelSelector.fromObject>[0]>;
@@ -97,9 +97,9 @@ const webhook = (description: string, last: Readonly<Record<string, Row>>): Row 
   });
 
 const condition = (number: number): Row =>
-  part([number, '[]', byKey('name')], 'Conditions. This server evaluates none.', {
+  part([number, '[]', byKey('name')], 'What else must hold of a request for it to be asked.', {
     name: [1, 'string', '!', 'The name.', REQUIRED],
-    expression: [2, 'string', '!', 'In CEL.', REQUIRED],
+    expression: [2, 'string', '!', 'In CEL, over object, oldObject and request.', REQUIRED],
   });
 
 const metadata = [1, OBJECT_META, '', "Standard object's metadata."] as const;
@@ -182,14 +182,35 @@ function definition(which: 'Mutating' | 'Validating', of: Shape): ResourceDefini
       },
       AGE,
     ],
-    validate: ours((object) => [...finalizersOf(object), ...webhookCauses((object as WebhookConfiguration).webhooks ?? [])]),
+    validate: ours((object, old) => {
+      const { webhooks = [] } = object as WebhookConfiguration;
+      const causes = [...finalizersOf(object), ...webhookCauses(webhooks)];
+      const conditions = conditionsToCheck(webhooks, (old as WebhookConfiguration | undefined)?.webhooks);
+      return conditions.length === 0 ? causes : withConditions(causes, conditions);
+    }),
   };
+}
+
+/** The conditions of webhooks, by their paths. Those that stay as they are need not be checked again. */
+type Conditions = readonly (readonly [path: string, conditions: readonly MatchCondition[]])[];
+
+function conditionsToCheck(webhooks: readonly WebhookDefinition[], old: readonly WebhookDefinition[] | undefined): Conditions {
+  const had = JSON.stringify(old?.map(({ matchConditions = [] }) => matchConditions));
+  if (JSON.stringify(webhooks.map(({ matchConditions = [] }) => matchConditions)) === had) return [];
+  return webhooks.flatMap(({ matchConditions = [] }, at) =>
+    matchConditions.length > 0 ? [[`webhooks[${at}].matchConditions`, matchConditions] as const] : [],
+  );
+}
+
+async function withConditions(causes: FieldCause[], conditions: Conditions): Promise<FieldCause[]> {
+  for (const [path, each] of conditions) if (causes.length < MAX_CAUSES) causes.push(...(await conditionCauses(each, path)));
+  return causes;
 }
 
 /** Upstream: `validateMutatingWebhookConfiguration`, `validateValidatingWebhookConfiguration`. */
 function webhookCauses(webhooks: readonly WebhookDefinition[]): FieldCause[] {
   const names = new Set<string>();
-  return webhooks.flatMap((each, at) => {
+  return causesIn(webhooks, (each, at) => {
     const path = `webhooks[${at}]`;
     const isTwin = names.has(each.name);
     if (each.name !== '') names.add(each.name);
@@ -202,12 +223,12 @@ function webhookCauses(webhooks: readonly WebhookDefinition[]): FieldCause[] {
 }
 
 function causesOf(webhook: WebhookDefinition, path: string): FieldCause[] {
-  const { name, rules = [], sideEffects, timeoutSeconds, reinvocationPolicy, matchConditions = [] } = webhook;
+  const { name, rules = [], sideEffects, timeoutSeconds, reinvocationPolicy } = webhook;
   const effects = ['None', 'NoneOnDryRun'];
   const expected = `must specify one of ${effects.join(', ')}`;
   return [
     ...nameCauses(name, `${path}.name`),
-    ...rules.flatMap((rule, at) => ruleCauses(rule, `${path}.rules[${at}]`)),
+    ...causesIn(rules, (rule, at) => ruleCauses(rule, `${path}.rules[${at}]`)),
     ...wordCauses(webhook.failurePolicy, `${path}.failurePolicy`, ['Fail', 'Ignore']),
     ...wordCauses(webhook.matchPolicy, `${path}.matchPolicy`, ['Equivalent', 'Exact']),
     ...(sideEffects === null
@@ -222,7 +243,6 @@ function causesOf(webhook: WebhookDefinition, path: string): FieldCause[] {
       ? []
       : wordCauses(reinvocationPolicy, `${path}.reinvocationPolicy`, ['IfNeeded', 'Never'])),
     ...clientCauses(webhook.clientConfig, `${path}.clientConfig`),
-    ...(matchConditions.length > 0 ? [forbiddenCause(`${path}.matchConditions`, 'this server evaluates no conditions')] : []),
   ];
 }
 
@@ -256,7 +276,7 @@ function ruleCauses(
       if (name === 'operations') return wordCauses(text, `${field}[${at}]`, WORDS);
       return name === 'apiVersions' && text === '' ? [requiredCause(`${field}[${at}]`, '')] : [];
     };
-    return [...(isMixed ? [invalidCause(field, list, what)] : []), ...list.flatMap(each)];
+    return [...(isMixed ? [invalidCause(field, list, what)] : []), ...causesIn(list, each)];
   });
   causes.push(...resourceCauses(resources, `${path}.resources`));
   if (scope !== undefined) causes.push(...wordCauses(scope, `${path}.scope`, ['*', 'Cluster', 'Namespaced']));
@@ -268,7 +288,7 @@ function resourceCauses(resources: readonly string[], field: string): FieldCause
   if (resources.length === 0) return [requiredCause(field, '')];
   const [wholes, everywhere] = [new Set<string>(), new Set<string>()];
   let isPlain = false;
-  const causes = resources.flatMap((text, at): FieldCause[] => {
+  const causes = causesIn(resources, (text, at): FieldCause[] => {
     if (text === '') return [requiredCause(`${field}[${at}]`, '')];
     const slash = text.indexOf('/');
     if (slash < 0) isPlain = text !== '*';
@@ -291,11 +311,11 @@ function resourceCauses(resources: readonly string[], field: string): FieldCause
 
 /** Upstream: `ValidateLabelSelector`. */
 function selectorCauses({ matchLabels, matchExpressions }: LabelSelectorObject, path: string): FieldCause[] {
-  const labels = Object.entries(matchLabels ?? {}).flatMap(([key, value]) => [
+  const labels = causesIn(Object.entries(matchLabels ?? {}), ([key, value]) => [
     ...qualifiedFaults(key).map((fault) => invalidCause(`${path}.matchLabels`, key, fault)),
     ...labelValueFaults(value).map((fault) => invalidCause(`${path}.matchLabels`, value, fault)),
   ]);
-  const expressions = (matchExpressions ?? []).flatMap(({ key, operator, ...more }, at): FieldCause[] => {
+  const expressions = causesIn(matchExpressions ?? [], ({ key, operator, ...more }, at): FieldCause[] => {
     const values = more.values ?? [];
     const own = `${path}.matchExpressions[${at}]`;
     const [takes, takesNone] = [/^(Not)?In$/.test(operator), /^(Exists|DoesNotExist)$/.test(operator)];
@@ -308,7 +328,9 @@ function selectorCauses({ matchLabels, matchExpressions }: LabelSelectorObject, 
         : []),
       ...(takes || takesNone ? [] : [invalidCause(`${own}.operator`, operator, 'not a valid selector operator')]),
       ...qualifiedFaults(key).map((fault) => invalidCause(`${own}.key`, key, fault)),
-      ...values.flatMap((value, n) => labelValueFaults(value).map((fault) => invalidCause(`${own}.values[${n}]`, value, fault))),
+      ...causesIn(values, (value, n) =>
+        labelValueFaults(value).map((fault) => invalidCause(`${own}.values[${n}]`, value, fault)),
+      ),
     ];
   });
   return [...labels, ...expressions];
@@ -367,7 +389,7 @@ function reviewVersionCauses(versions: readonly string[], field: string): FieldC
   const accepted = REVIEW_VERSIONS.join(', ');
   if (versions.length === 0) return [requiredCause(field, `must specify one of ${accepted}`)];
   const seen = new Set<string>();
-  const causes = versions.flatMap((version, at) => {
+  const causes = causesIn(versions, (version, at) => {
     if (seen.has(version)) return [invalidCause(`${field}[${at}]`, version, 'duplicate version')];
     seen.add(version);
     return label1035Faults(version).map((fault) => invalidCause(`${field}[${at}]`, version, fault));

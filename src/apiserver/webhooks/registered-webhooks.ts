@@ -20,13 +20,14 @@ import { comparing } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
 import type { ChangeEvent } from '../../storage/storage.ts';
 import { Latch, untilAborted } from '../../watch/abort.ts';
-import { getOrMake, isRecord } from '../../watch/errors.ts';
+import { getOrMake, isRecord, type WatchError, whyOf } from '../../watch/errors.ts';
 import { inPieces } from '../../watch/fair-queue.ts';
 import { type AdmittedWriter, type Asked, type OfClients, SERVER } from '../admission.ts';
-import { asDenial, internalFault, notFound } from '../api-status.ts';
+import { asDenial, forbidden, internalFault, notFound } from '../api-status.ts';
 import { Follower } from '../follower.ts';
 import { userOf } from '../kinds/reviews.ts';
 import { NAME_LABEL, typed } from '../kinds/tables.ts';
+import type { ServiceAddress } from '../options.ts';
 import { toPatch } from '../patch/patch.ts';
 import type { Catalog, ResourceContext, ResourceInfo } from '../resource-info.ts';
 import { rowOf, type Subresource } from '../subresources.ts';
@@ -34,10 +35,10 @@ import type { BackgroundDeps } from '../terminating.ts';
 import { quoted } from '../validation/causes.ts';
 import { presenting } from '../verbs/read.ts';
 import { CallFailed, Calls, type WebhookAnswer } from './calls.ts';
+import { doHold } from './conditions.ts';
 import {
   ADMISSION_GROUP,
   isRegistration,
-  type ServiceAddress,
   type WebhookConfiguration,
   type WebhookDefinition,
   type WebhookRule,
@@ -53,7 +54,11 @@ interface Write extends Pick<Asked, 'operation' | 'place' | 'oldObject' | 'dryRu
   /** Such as `CreateOptions`. */
   readonly options: object;
   readonly warn: (text: string) => void;
+  /** The labels of its namespace, once a webhook has asked for them. */
+  labels?: Labels | undefined;
 }
+
+type Labels = Readonly<Record<string, string>>;
 
 interface WebhooksDeps extends BackgroundDeps {
   readonly catalog: Catalog;
@@ -210,8 +215,28 @@ export class RegisteredWebhooks {
     if (!byLabels.isEmpty && !isMeant(object) && !isMeant(write.oldObject)) return undefined;
     const byNamespace = this.selectorOf(namespaceSelector);
     const namespace = namespaceOf(write);
-    if (byNamespace.isEmpty || namespace === undefined) return { webhook, as };
-    return byNamespace.matches(await this.labelsOf(namespace, object, write)) ? { webhook, as } : undefined;
+    if (!byNamespace.isEmpty && namespace !== undefined && !byNamespace.matches(await this.labelsOf(namespace, object, write)))
+      return undefined;
+    return (await this.meetsConditions({ webhook, as }, object, write)) ? { webhook, as } : undefined;
+  }
+
+  /** Upstream: `matchconditions.Matcher`. */
+  private async meetsConditions(
+    { webhook: { name, failurePolicy, matchConditions = [] }, as }: Invocation,
+    object: KubernetesObject | undefined,
+    write: Write,
+  ): Promise<boolean> {
+    if (matchConditions.length === 0) return true;
+    const { info, place, oldObject, signal } = write;
+    const [shown, old] = [await this.inVersion(as, object, write), await this.inVersion(as, oldObject, write)];
+    try {
+      return await doHold(matchConditions, { object: shown, oldObject: old, request: requestOf(as, write) }, signal);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (failurePolicy !== 'Ignore') throw asDenial(forbidden(info, place.name, (error as Error).message));
+      this.deps.onError(new Error(`conditions of webhook ${quoted(name)}: ${(error as Error).message}`, { cause: error }));
+      return false;
+    }
   }
 
   private selectorOf(object: WebhookDefinition['objectSelector']): LabelSelector {
@@ -219,17 +244,16 @@ export class RegisteredWebhooks {
   }
 
   /** The labels of the namespace of an object. Upstream: `GetNamespaceLabels`. */
-  private async labelsOf(
-    namespace: string,
-    object: KubernetesObject | undefined,
-    { info, row, signal }: Write,
-  ): Promise<Readonly<Record<string, string>> | undefined> {
+  private async labelsOf(namespace: string, object: KubernetesObject | undefined, write: Write): Promise<Labels | undefined> {
+    const { info, row, signal } = write;
     const { namespaces } = this.deps.catalog;
     if (info === namespaces && row.name === '' && object !== undefined) return object.metadata?.labels;
     if (namespaces === undefined) return { [NAME_LABEL]: namespace };
+    if (write.labels) return write.labels;
     const found = await this.deps.contextOf(namespaces).storage.get(namespace, { signal });
     if (found === undefined) throw asDenial(notFound(namespaces, namespace));
-    return { ...found.metadata?.labels, [NAME_LABEL]: namespace };
+    write.labels = { ...found.metadata?.labels, [NAME_LABEL]: namespace };
+    return write.labels;
   }
 
   /** What a webhook makes of an object; undefined if it changes nothing. */
@@ -251,7 +275,8 @@ export class RegisteredWebhooks {
       return as === info || row.kind ? made : await inPieces(presenting(info, made), { signal });
     } catch (error) {
       signal?.throwIfAborted();
-      throw asDenial(internalFault(`admission webhook ${quoted(invocation.webhook.name)}: ${(error as Error).message}`));
+      const why = (error as Partial<WatchError>).status?.message ?? whyOf(error);
+      throw asDenial(internalFault(`admission webhook ${quoted(invocation.webhook.name)}: ${why}`));
     }
   }
 
@@ -271,10 +296,9 @@ export class RegisteredWebhooks {
     { object, write, isMutating }: { object: KubernetesObject | undefined; write: Write; isMutating: boolean },
   ): Promise<WebhookAnswer | undefined> {
     const { signal, oldObject } = write;
-    const request = requestOf(as, write, {
-      object: isMutating ? object : await this.inVersion(as, object, write),
-      oldObject: await this.inVersion(as, oldObject, write),
-    });
+    const shown = isMutating ? object : await this.inVersion(as, object, write);
+    const old = await this.inVersion(as, oldObject, write);
+    const request = { ...requestOf(as, write), object: shown ?? null, oldObject: old ?? null };
     try {
       const answer = await this.calls.ask(webhook, request, { isMutating, signal });
       for (const text of answer.warnings) write.warn(text);
@@ -293,8 +317,9 @@ export class RegisteredWebhooks {
 const SERVER_INFO = { username: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] };
 
 function writeOf(info: ResourceInfo, asked: Asked, writer: AdmittedWriter): Write {
-  const { operation, subresource, place, oldObject, dryRun, propagation, signal } = asked;
-  const { gracePeriodSeconds, propagationPolicy = propagation, ...texts } = writer.options;
+  const { operation, subresource, place, oldObject, dryRun, signal } = asked;
+  const { gracePeriodSeconds = asked.gracePeriodSeconds, propagationPolicy = asked.propagation, ...texts } = writer.options;
+  const { uid, resourceVersion } = asked.preconditions ?? {};
   const verb = operation.charAt(0) + operation.slice(1).toLowerCase();
   return {
     ...{ operation, info, place, oldObject, dryRun, signal, warn: writer.warn },
@@ -304,6 +329,9 @@ function writeOf(info: ResourceInfo, asked: Asked, writer: AdmittedWriter): Writ
       ...{ kind: `${verb}Options`, apiVersion: 'meta.k8s.io/v1', ...(dryRun && { dryRun: ['All'] }), ...texts },
       ...(propagationPolicy !== undefined && { propagationPolicy }),
       ...(gracePeriodSeconds !== undefined && { gracePeriodSeconds: Number(gracePeriodSeconds) }),
+      ...((uid ?? resourceVersion) !== undefined && {
+        preconditions: { ...(uid !== undefined && { uid }), ...(resourceVersion !== undefined && { resourceVersion }) },
+      }),
     },
   };
 }
@@ -343,12 +371,8 @@ function isFor(rule: WebhookRule, info: ResourceInfo, { operation, row, place }:
   );
 }
 
-/** Upstream: `CreateV1AdmissionReview`. */
-function requestOf(
-  as: ResourceInfo,
-  write: Write,
-  { object, oldObject }: { readonly object: KubernetesObject | undefined; readonly oldObject: KubernetesObject | undefined },
-): object {
+/** Without the objects. Upstream: `CreateV1AdmissionReview`. */
+function requestOf(as: ResourceInfo, write: Write): object {
   const { info, row, operation, place, userInfo, dryRun, options } = write;
   const kindOf = (one: ResourceInfo): object => {
     const { group, version, kind } = row.kind ?? one;
@@ -360,7 +384,7 @@ function requestOf(
     ...{ kind: kindOf(as), resource: resourceOf(as), ...(row.name && { subResource: row.name }) },
     ...{ requestKind: kindOf(info), requestResource: resourceOf(info), ...(row.name && { requestSubResource: row.name }) },
     ...{ ...(place.name && { name: place.name }), ...(namespace && { namespace }) },
-    ...{ operation, userInfo, object: object ?? null, oldObject: oldObject ?? null, dryRun, options },
+    ...{ operation, userInfo, dryRun, options },
   };
 }
 

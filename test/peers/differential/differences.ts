@@ -57,11 +57,6 @@ export const DIFFERENCES: readonly Difference[] = [
     of: [/"\$patch":"(nonsense|merge)"/, /"x.io\/b","x.io\/a"\],"\$setElementOrder/],
   },
   {
-    reason: 'Conflicts name the resource, as all other refusals do',
-    parts: ['body'],
-    of: [/^DELETE (\/b|\S+\/leases\/l) \{"preconditions"/],
-  },
-  {
     reason: 'A schema takes nothing away: fields that it does not name are warned of, and kept',
     parts: ['body'],
     of: [/^FIELDS (Warn|Ignore)? keep:/],
