@@ -44,7 +44,7 @@ function certificate(
     der(0xa3, sequence(extensions)),
   );
   const whole = sequence(tbs, algorithm, bits(sign('sha256', tbs, by.key)));
-  const cert = `-----BEGIN CERTIFICATE-----\n${whole.toString('base64').replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
+  const cert = `-----BEGIN CERTIFICATE-----\n${whole.toString('base64').replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
   return { cert, key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, own: privateKey };
 }
 

@@ -15,6 +15,7 @@ type Any = any;
 export type Decide = (request: Any) => object | Promise<object>;
 
 interface Asked {
+  readonly method: string | undefined;
   readonly path: string;
   readonly servername: string;
   /** Another number for each connection. */
@@ -47,8 +48,8 @@ export async function startReviewServer(): Promise<ReviewServer> {
       const review = JSON.parse(Buffer.concat(chunks).toString());
       const path = request.url ?? '';
       const { servername } = request.socket as unknown as { servername: string | false };
-      const { headers, socket } = request;
-      asked.push({ path, servername: servername || '', port: socket.remotePort, headers, review });
+      const { headers, method, socket } = request;
+      asked.push({ method, path, servername: servername || '', port: socket.remotePort, headers, review });
       const said = (await (decide.get(path.split('?')[0] as string) ?? (() => ({ allowed: true })))(review.request)) as Any;
       const { raw, httpStatus = 200, cut, wire, ...own } = said;
       const whole = { ...review, request: undefined, response: { uid: review.request.uid, ...own } };

@@ -58,7 +58,7 @@ describe('a question', () => {
   it('has a uid, is JSON, and says its size in bytes', async () => {
     await ask();
     const [asked] = reviews.asked;
-    expect(asked?.path).toBe('/a?timeout=7s');
+    expect([asked?.method, asked?.path]).toEqual(['POST', '/a?timeout=7s']);
     const request = { uid: 'uid-1', name: 'é' };
     expect(asked?.review).toEqual({ kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1', request });
     expect(asked?.headers).toMatchObject({
@@ -219,6 +219,8 @@ describe('an answer', () => {
     reviews.decide.set('/a', () => patched(operation));
     expect((await ask({ isMutating: false, more })).patch).toBeUndefined();
     expect((await ask({ more })).patch).toEqual([operation]);
+    reviews.decide.set('/a', () => ({ allowed: true, patchType: 'JSONPatch', patch: btoa('null') }));
+    expect((await ask()).patch).toEqual([]);
   });
 
   it.each<[string, object]>([
@@ -251,6 +253,17 @@ describe('an answer', () => {
       { patch: 'e30=', patchType: 'JSONPatch' },
       'received undecodable patch in webhook response: it is not a list',
     ],
+    [
+      'of another kind',
+      { raw: '{"kind":"Review","apiVersion":"v1","response":{"uid":"uid-1"}}' },
+      'expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got v1, Kind=Review',
+    ],
+    ['with a patch alone', { patch: 'W10=' }, 'webhook returned response.patch but not response.patchType'],
+    ['without a verdict', { allowed: 'yes' }, 'response.allowed: expected true or false, got "yes"'],
+    ['with a number as a warning', { warnings: ['w', 7] }, 'response.warnings: expected a list of strings, got ["w",7]'],
+    ['with a number as its message', { status: { message: 7 } }, 'response.status.message: expected a string, got 7'],
+    ['with a list as its reason', { status: { reason: [] } }, 'response.status.reason: expected a string, got []'],
+    ['with a number as details', { status: { details: 9 } }, 'response.status.details: expected an object, got 9'],
     ['with one warning', { warnings: 'w' }, 'response.warnings: expected a list of strings, got "w"'],
     ['with a list as its status', { status: [] }, 'response.status: expected an object, got []'],
     ['with half a code', { status: { code: 0.5 } }, 'response.status.code: expected a whole number, got 0.5'],
