@@ -13,8 +13,8 @@ export default defineConfig({
       'test/unit/apiserver-{conformance,deadlines,event-stream,events,http,sources,turns}.test.ts',
       'test/unit/apiserver-{admission,apply,crd,impersonation,kinds,scale,unheard,versions,yaml}.test.ts',
       'test/unit/{crd-message,crd-names,crd-shaping,formats,garbage-collector,garbage-collector-races,json-path}.test.ts',
-      'test/unit/{json-start,owner-index,patterns,pod-paths,registered-webhooks,rule-values}.test.ts',
-      'test/unit/{schema-faults,schema-quick,schema-rules,schema-shaping,shapes}.test.ts',
+      'test/unit/{evictions,json-start,kubernetes-defaults,owner-index,patterns,pod-paths,registered-webhooks,rule-values}.test.ts',
+      'test/unit/{webhook-calls,webhook-conditions,webhook-registrations,schema-faults,schema-quick,schema-rules,schema-shaping,shapes}.test.ts',
       'test/property/{apiserver,owned}.property.test.ts',
     ],
     isolate: false, // importing everything again for each file would take most of the time

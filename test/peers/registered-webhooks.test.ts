@@ -7,7 +7,7 @@ import { MemoryStorage } from '../../src/storage/index.ts';
 import { component, isMissing } from '../components.ts';
 import { eventually } from '../eventually.ts';
 import { patched, type ReviewServer, startReviewServer } from '../unit/review-server.ts';
-import { WRONG_REGISTRATIONS } from '../unit/wrong-registrations.ts';
+import { RIGHT_REGISTRATIONS, WRONG_REGISTRATIONS } from '../unit/wrong-registrations.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 
 const START_MS = 90_000;
@@ -207,6 +207,17 @@ describe('registrations', () => {
       }
       const twins = [webhook('a', { reinvocationPolicy: 'Often' }), webhook('a')];
       expect((await both('POST', path, { ...head, metadata, webhooks: twins })).code).toBe(422);
+    }
+  });
+
+  test('without mistakes are accepted', async () => {
+    for (const kind of ['Mutating', 'Validating']) {
+      const path = `${REGISTRATIONS}/${kind.toLowerCase()}webhookconfigurations?dryRun=All`;
+      const head = { apiVersion: 'admissionregistration.k8s.io/v1', kind: `${kind}WebhookConfiguration` };
+      for (const [name, more] of RIGHT_REGISTRATIONS) {
+        const { code } = await both('POST', path, { ...head, metadata: { name: 'right' }, webhooks: [webhook('a', more)] });
+        expect([name, code]).toEqual([name, 201]);
+      }
     }
   });
 

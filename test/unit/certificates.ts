@@ -44,16 +44,17 @@ function certificate(
     der(0xa3, sequence(extensions)),
   );
   const whole = sequence(tbs, algorithm, bits(sign('sha256', tbs, by.key)));
-  const cert = `-----BEGIN CERTIFICATE-----\n${whole.toString('base64').replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
+  const cert = `-----BEGIN CERTIFICATE-----\n${whole.toString('base64').replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
   return { cert, key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, own: privateKey };
 }
 
-/** A certificate authority, a server at 127.0.0.1, which is also called cluster.example, and what makes clients. */
+/** A certificate authority, a server at 127.0.0.1, also called cluster.example and hooks.n.svc, and what makes clients. */
 export function certify(): { ca: string; server: Certified; client: (name: string) => Certified } {
   const isAuthority = extension(OID.basicConstraints, sequence(der(0x01, Buffer.from([255]))));
   const authority = certificate('test authority', undefined, isAuthority);
   const by = { name: 'test authority', key: authority.own };
-  const at = extension(OID.altName, sequence(der(0x87, Buffer.from([127, 0, 0, 1])), der(0x82, Buffer.from('cluster.example'))));
+  const names = ['cluster.example', 'hooks.n.svc'].map((name) => der(0x82, Buffer.from(name)));
+  const at = extension(OID.altName, sequence(der(0x87, Buffer.from([127, 0, 0, 1])), ...names));
   const not = extension(OID.basicConstraints, sequence());
   return { ca: authority.cert, server: certificate('server', by, at), client: (name) => certificate(name, by, not) };
 }

@@ -12,7 +12,6 @@ import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { eventually } from '../eventually.ts';
 import { ORDER, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 import { patched, type ReviewServer, startReviewServer } from './review-server.ts';
-import { CAUSE_CHARS, WRONG_REGISTRATIONS } from './wrong-registrations.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into objects
 type Any = any;
@@ -220,63 +219,6 @@ describe('a registered webhook', () => {
     ]);
     expect(reviews.asked).toHaveLength(4);
   });
-});
-
-describe('registrations', () => {
-  it.each(WRONG_REGISTRATIONS)('with %s are refused, in the words of a kube-apiserver', async (_, more, causes) => {
-    const { call } = start();
-    for (const kind of ['mutating', 'validating']) {
-      const path = `${CONFIGURATIONS}/${kind}webhookconfigurations`;
-      const { code, body } = await call('POST', path, { metadata: { name: 'x' }, webhooks: [webhook('a', more)] });
-      const told = body.details.causes.map(({ reason, field, message }: Any) =>
-        `${reason.replace('FieldValue', '')} ${field}: ${message}`.slice(0, CAUSE_CHARS),
-      );
-      expect([code, told]).toEqual([422, causes]);
-    }
-  });
-
-  it('have their defaults, and names once', async () => {
-    const { call } = start();
-    const path = `${CONFIGURATIONS}/mutatingwebhookconfigurations`;
-    const service = { namespace: 'n', name: 's' };
-    const made = await call('POST', path, { metadata: { name: 'x' }, webhooks: [webhook('a', { clientConfig: { service } })] });
-    const [own] = made.body.webhooks;
-    expect([own, made.body.metadata.generation]).toMatchObject([
-      {
-        ...{ failurePolicy: 'Fail', matchPolicy: 'Equivalent', namespaceSelector: {}, objectSelector: {}, timeoutSeconds: 10 },
-        ...{ reinvocationPolicy: 'Never', clientConfig: { service: { ...service, port: 443 } }, rules: [{ scope: '*' }] },
-      },
-      1,
-    ]);
-    const refused = await call('POST', path, {
-      metadata: { name: 'y', finalizers: ['mine'] },
-      webhooks: [
-        webhook('a', { reinvocationPolicy: 'Often', matchConditions: [{ name: 'c', expression: 'authorizer.x' }] }),
-        webhook('a'),
-      ],
-    });
-    const fields = refused.body.details.causes.map(({ reason, field }: Any) => `${reason} ${field}`);
-    expect(fields).toEqual([
-      'FieldValueInvalid metadata.finalizers[0]',
-      'FieldValueNotSupported webhooks[0].reinvocationPolicy',
-      'FieldValueDuplicate webhooks[1].name',
-      'FieldValueInvalid webhooks[0].matchConditions[0].expression',
-    ]);
-    expect(refused.body.details.causes.at(-1).message).toContain(
-      'authorizer: a kube-apiserver has it, but CEL of this server does not',
-    );
-    expect((await call('PUT', `${path}/x`, { metadata: { name: 'x' }, webhooks: [] })).code).toBe(422);
-    const table = await call('GET', path, undefined, { accept: 'application/json;as=Table;g=meta.k8s.io;v=v1' });
-    expect(table.body.rows.map(({ cells }: Any) => cells.slice(0, 2))).toEqual([['x', 1]]);
-  });
-});
-
-it('a registration with very many versions is checked in a moment', async () => {
-  const { call } = start();
-  const versions = ['v1', ...Array.from({ length: 150_000 }, (_, at) => `a${at}`)];
-  const webhooks = [webhook('a', { admissionReviewVersions: versions })];
-  const path = `${CONFIGURATIONS}/validatingwebhookconfigurations`;
-  expect((await call('POST', path, { metadata: { name: 'x' }, webhooks })).code).toBe(201);
 });
 
 describe('which webhooks are asked', () => {

@@ -6,6 +6,16 @@ export const CAUSE_CHARS = 110;
 
 const RULE = { operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['configmaps'] };
 
+const PORT = 'Invalid webhooks[0].clientConfig.service.port: Invalid value: ';
+const URL_FIELD = 'Invalid webhooks[0].clientConfig.url: Invalid value:';
+const OPERATOR = 'Invalid webhooks[0].objectSelector.matchExpressions[0].operator: Invalid value:';
+const OPERATORS = [
+  { key: 'a', operator: 'In', values: ['x'] },
+  { key: 'b', operator: 'NotIn', values: ['x', 'y'] },
+  { key: 'c', operator: 'Exists' },
+  { key: 'd', operator: 'DoesNotExist' },
+];
+
 /** A name, what differs from a right webhook, and the causes: reason, field, message. */
 export const WRONG_REGISTRATIONS: readonly (readonly [name: string, more: object, causes: readonly string[]])[] = [
   [
@@ -252,4 +262,78 @@ export const WRONG_REGISTRATIONS: readonly (readonly [name: string, more: object
     { matchConditions: Array.from({ length: 65 }, (_, at) => ({ name: `c${at}`, expression: 'true' })) },
     ['TooMany webhooks[0].matchConditions: Too many: 65: must have at most 64 items'],
   ],
+  [
+    'a port of 0',
+    { clientConfig: { service: { namespace: 'n', name: 's', port: 0 } } },
+    [`${PORT}0: port is not valid: must be between 1 and 65535, inclusive`.slice(0, CAUSE_CHARS)],
+  ],
+  [
+    'a port of 65536',
+    { clientConfig: { service: { namespace: 'n', name: 's', port: 65_536 } } },
+    [`${PORT}65536: port is not valid: must be between 1 and 65535, inclusive`.slice(0, CAUSE_CHARS)],
+  ],
+  ['a fragment', { clientConfig: { url: 'https://x/y#f' } }, [`${URL_FIELD} "f": fragments are not permitted in the URL`]],
+  ['a query', { clientConfig: { url: 'https://x?q=1' } }, [`${URL_FIELD} "q=1": query parameters are not permitted in the URL`]],
+  [
+    'a user alone',
+    { clientConfig: { url: 'https://u@' } },
+    [
+      `${URL_FIELD} "": host must be specified; desired format: https://host[/path]`.slice(0, CAUSE_CHARS),
+      `${URL_FIELD} "u": user information is not permitted in the URL`,
+    ],
+  ],
+  [
+    'another operator of selectors',
+    { objectSelector: { matchExpressions: [{ key: 'x', operator: 'NotInThis', values: ['a'] }] } },
+    [`${OPERATOR} "NotInThis": not a valid selector ope`.slice(0, CAUSE_CHARS)],
+  ],
+  [
+    'an operator that ends like another one',
+    { objectSelector: { matchExpressions: [{ key: 'x', operator: 'NoDoesNotExist' }] } },
+    [`${OPERATOR} "NoDoesNotExist": not a valid selector operator`.slice(0, CAUSE_CHARS)],
+  ],
+  [
+    'an operator without values',
+    { objectSelector: { matchExpressions: [{ key: 'x', operator: 'NotIn' }] } },
+    [
+      "Required webhooks[0].objectSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In'".slice(
+        0,
+        CAUSE_CHARS,
+      ),
+    ],
+  ],
+  [
+    'everything, then one more',
+    { rules: [{ ...RULE, resources: ['*', 'b/c', 'a'] }] },
+    [
+      'Invalid webhooks[0].rules[0].resources: Invalid value: ["*","b/c","a"]: if \'*\' is present, must not specify other'.slice(
+        0,
+        CAUSE_CHARS,
+      ),
+    ],
+  ],
+];
+
+/** A name, and what differs from a right webhook. */
+export const RIGHT_REGISTRATIONS: readonly (readonly [name: string, more: object])[] = [
+  ['a second', { timeoutSeconds: 1 }],
+  ['half a minute', { timeoutSeconds: 30 }],
+  ['a scheme in capitals', { clientConfig: { url: 'HTTPS://x:8443' } }],
+  ['the first port', { clientConfig: { service: { namespace: 'n', name: 's', port: 1 } } }],
+  ['the last port', { clientConfig: { service: { namespace: 'n', name: 's', port: 65_535 } } }],
+  ['no path', { clientConfig: { service: { namespace: 'n', name: 's', path: '' } } }],
+  ['the path /', { clientConfig: { service: { namespace: 'n', name: 's', path: '/' } } }],
+  ['a path that ends with a slash', { clientConfig: { service: { namespace: 'n', name: 's', path: '/a/b/' } } }],
+  ['reviews of v1beta1', { admissionReviewVersions: ['v2', 'v1beta1'] }],
+  ['all operators', { objectSelector: { matchExpressions: OPERATORS } }],
+  ['all operations, in a list', { rules: [{ ...RULE, operations: ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] }] }],
+  ['the core group', { rules: [{ ...RULE, apiGroups: ['', 'a'], apiVersions: ['v1', 'v2'] }] }],
+  ['everything and its parts', { rules: [{ ...RULE, resources: ['*', '*/status'] }] }],
+  ['everything, after a kind', { rules: [{ ...RULE, resources: ['a', '*'] }] }],
+  ['parts of several kinds', { rules: [{ ...RULE, resources: ['a/b', 'a/*', 'b/c', '*/c'] }] }],
+  ['everything at all', { rules: [{ ...RULE, resources: ['*/*'] }] }],
+  ['all scopes', { rules: ['*', 'Cluster', 'Namespaced'].map((scope) => ({ ...RULE, scope })) }],
+  ['other policies', { failurePolicy: 'Ignore', matchPolicy: 'Exact', sideEffects: 'NoneOnDryRun' }],
+  ['no rules', { rules: [] }],
+  ['64 conditions', { matchConditions: Array.from({ length: 64 }, (_, at) => ({ name: `c${at}`, expression: 'true' })) }],
 ];

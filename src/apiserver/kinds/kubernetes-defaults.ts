@@ -42,6 +42,12 @@ const CPU = {
   resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 80 } },
 };
 
+const OF_PODS: Missing = {
+  serviceAccountName: ({ serviceAccount }: Members) => serviceAccount,
+  ...{ restartPolicy: 'Always', dnsPolicy: 'ClusterFirst', securityContext: {}, schedulerName: 'default-scheduler' },
+  terminationGracePeriodSeconds: 30,
+};
+
 const OF_JOB: Missing = {
   completions: ({ parallelism }: Members) => (parallelism === undefined ? 1 : undefined),
   parallelism: 1,
@@ -67,11 +73,10 @@ const whenRolling =
 /** By the name of a type in the table. */
 const DEFAULTS: Readonly<Record<string, Defaults>> = {
   Pod: ({ spec }) => ({ spec: podSpec(spec as Members) }),
-  PodSpec: {
-    serviceAccountName: ({ serviceAccount }: Members) => serviceAccount,
-    serviceAccount: ({ serviceAccountName }: Members) => serviceAccountName,
-    ...{ restartPolicy: 'Always', dnsPolicy: 'ClusterFirst', securityContext: {}, schedulerName: 'default-scheduler' },
-    terminationGracePeriodSeconds: 30,
+  PodSpec: (spec) => {
+    const whole = filled({ ...spec }, OF_PODS);
+    // The older name is a copy.
+    return whole.serviceAccountName ? { ...whole, serviceAccount: whole.serviceAccountName } : whole;
   },
   ...{ Container: CONTAINER, EphemeralContainerCommon: CONTAINER },
   Probe: { timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3 },
@@ -160,8 +165,10 @@ const isExternal = ({ type, externalIPs }: Members): boolean =>
 
 /** Without a tag, an image is the latest, unless it has a digest. Upstream: `ParseImageName`. */
 function pullPolicy(image: unknown): string {
-  const [, tag, digest] = /^[^@]*?[^/@:](?::([^/:@]+))?(@.+)?$/.exec(String(image ?? '')) ?? [undefined, 'none'];
-  return (tag ?? (digest ? '' : 'latest')) === 'latest' ? 'Always' : 'IfNotPresent';
+  const found = /^[^@]*?[^/@:](?::([^/:@]+))?(@.+)?$/.exec(String(image ?? ''));
+  if (found === null) return 'IfNotPresent';
+  const [, tag, digest] = found;
+  return tag === 'latest' || (tag ?? digest) === undefined ? 'Always' : 'IfNotPresent';
 }
 
 function pending<T extends Members>({ status }: T): Members {
@@ -169,7 +176,7 @@ function pending<T extends Members>({ status }: T): Members {
 }
 
 const labelsOf = (template: unknown): object | undefined =>
-  (template as { readonly metadata?: { readonly labels?: object } } | undefined)?.metadata?.labels;
+  (template as { readonly metadata: { readonly labels?: object } } | undefined)?.metadata.labels;
 
 /** What has no labels has those of its Pods. */
 function labelled({ metadata, spec }: Members): Members {
@@ -179,8 +186,8 @@ function labelled({ metadata, spec }: Members): Members {
 
 /** The defaults of Pods that templates do not have. */
 function podSpec(spec: Members): Members {
-  const whole = (containers: unknown): Members[] | undefined =>
-    (containers as readonly Members[] | undefined)?.map((each) => withRequests(each, spec.hostNetwork === true));
+  const whole = (containers: unknown): Members[] =>
+    (containers as readonly Members[]).map((each) => withRequests(each, spec.hostNetwork === true));
   const { containers, initContainers } = spec;
   return {
     enableServiceLinks: true,
@@ -218,8 +225,8 @@ function limits({ type, max, min, default: own, defaultRequest }: Members): Memb
  */
 export function defaultsOf(type: string, presets: Members): Shape['finish'] {
   const own = Object.hasOwn(DEFAULTS, type) ? DEFAULTS[type] : undefined;
-  const missing = typeof own === 'function' ? presets : { ...presets, ...own };
-  if (typeof own !== 'function' && Object.keys(missing).length === 0) return undefined;
+  const missing: Missing = { ...presets, ...own }; // a function has no members
+  if (own === undefined && Object.keys(presets).length === 0) return undefined;
   return (object) => {
     filled(object, missing);
     return typeof own === 'function' ? Object.assign(object, own(object)) : object;
@@ -261,8 +268,8 @@ function selected(metadata: Members, spec: Members): Members {
   const template = spec.template as { readonly metadata?: Members };
   const labels = { ...own, ...job, 'controller-uid': uid, 'job-name': name, ...labelsOf(template) };
   return {
-    // Labels that it has from its template go on being the same.
-    ...(metadata.labels && metadata.labels === labelsOf(template) ? { metadata: { ...metadata, labels } } : {}),
+    // Labels that it has from its template, or none as its template, go on being the same.
+    ...(metadata.labels === labelsOf(template) ? { metadata: { ...metadata, labels } } : {}),
     spec: { ...spec, selector: { matchLabels: own }, template: { ...template, metadata: { ...template.metadata, labels } } },
   };
 }

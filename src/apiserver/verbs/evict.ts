@@ -62,9 +62,10 @@ export async function evictObject(context: ResourceContext, place: NamespacedNam
   };
   try {
     const told = await updateObject(context, { dryRun, writer, signal, place, row, make });
+    const { uid } = told.metadata ?? {};
     const version = preconditions?.resourceVersion && { resourceVersion: versionOf(told) };
     // The eviction has been admitted.
-    await deleteObject(unasked(context), place, { ...terms, preconditions: { uid: told.metadata?.uid, ...version } });
+    await deleteObject(unasked(context), place, { ...terms, preconditions: { uid, ...version } });
   } catch (error) {
     // It may be ready by now.
     throw state && hasCode(error, 409) && terms.preconditions?.resourceVersion === undefined
@@ -75,7 +76,8 @@ export async function evictObject(context: ResourceContext, place: NamespacedNam
 
 /** Asks the budget of a Pod, and rejects if it must stay. Resolves to the Pod's version if it may go only as it is now. */
 async function stateToKeep(context: ResourceContext, pod: Pod, { dryRun, signal }: EvictTerms): Promise<string | undefined> {
-  const { metadata: { name = '', namespace = '', labels = {}, deletionTimestamp } = {}, status = {} } = pod;
+  const { namespace, name } = pod.metadata as NamespacedName;
+  const { metadata: { labels = {}, deletionTimestamp } = {}, status = {} } = pod;
   const own = context.related('policy/v1', 'poddisruptionbudgets');
   if (own === undefined || deletionTimestamp !== undefined || UNGUARDED.includes(status.phase)) return undefined;
   const { items } = await own.storage.scope(`${namespace}/`).list({ signal });
@@ -90,11 +92,12 @@ async function stateToKeep(context: ResourceContext, pod: Pod, { dryRun, signal 
   if (budget === undefined) return undefined;
   const isReady = status.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') === true;
   const { currentHealthy = 0, desiredHealthy = 0 } = budget.status ?? {};
+  const { unhealthyPodEvictionPolicy: unhealthy } = budget.spec ?? {};
   const isMet = currentHealthy >= desiredHealthy && desiredHealthy > 0;
-  if (!isReady && (isMet || budget.spec?.unhealthyPodEvictionPolicy === 'AlwaysAllow')) return versionOf(pod);
+  if (!isReady && (isMet || unhealthy === 'AlwaysAllow')) return versionOf(pod);
   const change = (current: KubernetesObject): KubernetesObject => disrupted(current, name, timestamp(context.now()));
   if (dryRun) change(budget);
-  else await own.storage.update(storageKey({ namespace, name: budget.metadata?.name ?? '' }), change, { signal });
+  else await own.storage.update(storageKey(budget.metadata as NamespacedName), change, { signal });
   return undefined;
 }
 
@@ -106,7 +109,7 @@ function tooMany(message: string, retryAfterSeconds?: number): Error {
 
 /** A budget with one disruption less. Upstream: `checkAndDecrement`. */
 function disrupted(budget: Budget, pod: string, now: string): KubernetesObject {
-  const { name = '', generation = 0 } = budget.metadata ?? {};
+  const { name, generation = 0 } = budget.metadata ?? {};
   const { observedGeneration = 0, disruptionsAllowed = 0, disruptedPods = {}, ...rest } = budget.status ?? {};
   if (observedGeneration < generation) throw tooMany(`The disruption budget ${name} ${PROCESSING}`, 10);
   if (Object.keys(disruptedPods).length > MAX_DISRUPTED)

@@ -97,7 +97,7 @@ export class Calls {
         maxBytes: MAX_ANSWER_BYTES[isMutating ? 'mutating' : 'validating'],
       });
       const { status, text } = await within(sent, { limitMs, clock: this.deps.clock, what: () => 'the webhook' });
-      if (status >= 200 && status <= 299) return text;
+      if (status <= 299) return text;
       throw new CallFailed(webhook, `failed to call webhook: ${refusalIn(status, text)}`);
     } catch (error) {
       signal?.throwIfAborted();
@@ -167,7 +167,7 @@ function posted({ body, signal, maxBytes }: Letter, open: (options: RequestOptio
         else text += decoder.decode(chunk, { stream: true });
       });
       response.on('error', reject);
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, text: text + decoder.decode() }));
+      response.on('end', () => resolve({ status: response.statusCode as number, text: text + decoder.decode() }));
     });
     request.end(bytes);
   });

@@ -347,7 +347,7 @@ function clientCauses({ url, service }: WebhookDefinition['clientConfig'], path:
 function urlCauses(text: string, field: string): FieldCause[] {
   const [, scheme = '', rest = ''] = /^([a-zA-Z][a-zA-Z\d+.-]*:)?(.*)$/s.exec(text) ?? [];
   const url = tried(() => new URL(text));
-  if (url === undefined && scheme !== '' && rest.startsWith('//') && !/^\/\/($|[/?#])/.test(rest))
+  if (url === undefined && scheme !== '' && rest.startsWith('//') && !/^\/\/([^/?#]*@)?($|[/?#])/.test(rest))
     return [requiredCause(field, `url must be a valid URL: parse ${JSON.stringify(text)}: it is none${FORM}`)];
   const [, authority = '', query = '', fragment = ''] = /^\/\/([^/?#]*)[^?#]*\??([^#]*)#?(.*)$/s.exec(rest) ?? [];
   const host = authority.slice(authority.lastIndexOf('@') + 1);

@@ -1,0 +1,37 @@
+// Whether the conditions of a webhook hold. webhook-registrations.test.ts has those that are refused.
+import { expect, it } from 'vitest';
+import { doHold } from '../../src/apiserver/webhooks/conditions.ts';
+
+const holds = (expressions: readonly string[], more: object = {}): Promise<boolean> => {
+  const conditions = expressions.map((expression, at) => ({ name: `c${at}`, expression }));
+  const variables = { object: { a: 1 }, oldObject: undefined, request: { name: 'x' }, ...more };
+  return doHold(conditions, variables, undefined);
+};
+
+it.each([
+  [[], true],
+  [['true'], true],
+  [['false'], false],
+  [['true', 'false'], false],
+  [['object.a == 1', 'oldObject == null', 'request.name == "x"'], true],
+  [['object.a == 2'], false],
+  // One that fails does not count beside one that is false, before it or after it.
+  [['object.b == 1', 'false'], false],
+  [['false', 'object.b == 1'], false],
+])('%j: %s', async (expressions, expected) => {
+  expect(await holds(expressions)).toBe(expected);
+});
+
+it('says what has failed', async () => {
+  const why = (name: string): string => `expression 'object.${name} == 1' resulted in error: no such key: ${name}`;
+  await expect(holds(['object.b == 1'])).rejects.toThrow(new Error(why('b')));
+  await expect(holds(['object.b == 1', 'true', 'object.c == 1'])).rejects.toThrow(new Error(`[${why('b')}, ${why('c')}]`));
+});
+
+it('gives up what costs too much', async () => {
+  const list = Array.from({ length: 100 }, (_, at) => at);
+  const dear = 'object.l.all(a, object.l.all(b, object.l.all(c, a + b + c >= 0)))';
+  await expect(holds([dear], { object: { l: list } })).rejects.toThrow(
+    new Error(`expression '${dear}' resulted in error: operation cancelled: actual cost limit exceeded`),
+  );
+});
