@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers';
+import { whenAborted } from '../watch/abort.ts';
 import { type Clock, systemClock, upkeepClock } from '../watch/clock.ts';
 
 /** The part of a standard stream that {@link Output} needs. */
@@ -94,10 +95,7 @@ export class Output {
 
 /** Resolves when a signal aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+  return new Promise((resolve) => void whenAborted(signal, () => resolve()));
 }
 
 /**

@@ -10,11 +10,13 @@
  * - A leadership begins with the newest state of each kind: its predecessor may have written more than the caches have heard of.
  * - After `run` there is no pending request or timer.
  */
+
 import type { Informer } from '../cache/informer/informer.ts';
 import type { InformerStore } from '../cache/informer/informer-options.ts';
 import { type KubernetesObject, keyOf } from '../cache/object.ts';
 import { nameOf, type ResourceClient } from '../cache/resource-client.ts';
 import type { Indexers, IndexFunction } from '../cache/store/indexer.ts';
+import { Latch } from '../watch/abort.ts';
 import { getOrMake, invalid, WatchError } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { FollowedKind } from './followed-kind.ts';
@@ -27,8 +29,7 @@ import { controllerOf } from './owners.ts';
 interface Declared {
   readonly name: KindName<object>;
   readonly indexers: IndexFunctions;
-  readonly found: Promise<KindCache>;
-  readonly settle: (cache: KindCache) => void;
+  readonly found: Latch<KindCache>;
   followed?: FollowedKind;
   cache?: KindCache;
 }
@@ -60,13 +61,7 @@ export class KindCaches {
    */
   declare(name: KindName<object>, indexers: Indexers<KubernetesObject> = {}): string {
     const text = textOf(name);
-    const declared = getOrMake(this.#declared, text, () => {
-      let settle: Declared['settle'] = () => {};
-      const found = new Promise<KindCache>((resolve) => {
-        settle = resolve;
-      });
-      return { name, indexers: new Map(), found, settle };
-    });
+    const declared = getOrMake(this.#declared, text, () => ({ name, indexers: new Map(), found: new Latch<KindCache>() }));
     for (const each of Object.entries(indexers)) addIndex(declared.indexers, each, text);
     return text;
   }
@@ -84,7 +79,7 @@ export class KindCaches {
 
   /** Resolves with a declared kind once the server has it. */
   found(text: string): Promise<KindCache> {
-    return (this.#declared.get(text) as Declared).found;
+    return (this.#declared.get(text) as Declared).found.promise;
   }
 
   /** The cache of a kind that was declared, and that the server has. */
@@ -130,7 +125,7 @@ export class KindCaches {
 
   /** Resolves when all kinds have synced. Rejects if they end before. */
   async synced(): Promise<void> {
-    const sync = async ({ found }: Declared): Promise<void> => (await found).informer.synced;
+    const sync = async ({ found }: Declared): Promise<void> => (await found.promise).informer.synced;
     await Promise.all(Array.from(this.#declared.values(), sync));
   }
 
@@ -175,7 +170,7 @@ export class KindCaches {
       if (!addIndex(cache.indexers, [name, valuesOf], text)) continue;
       cache.informer.store.addIndexers({ [name]: safely(valuesOf, { name, onError: (error) => onError(error, text) }) });
     }
-    declared.settle(cache);
+    declared.found.open(cache);
     if (!known) await cache.run(signal);
   }
 }

@@ -132,6 +132,12 @@ const LIMITS: Wholes<keyof EventSettings> = {
   maxQueuedEvents: [1_000, 1],
   maxSeries: [4_096, 1],
 };
+
+const NAMES = [
+  ...(['cluster', 'name', 'instance', 'api', 'onError', 'clock', 'now', 'random'] as const),
+  ...namesOf(LIMITS),
+] as const;
+const EVENT_NAMES = ['type', 'reason', 'message', 'action', 'related', 'annotations'] as const;
 const MAX_TRIES = 12;
 const RETRIES = { minMs: 1_000, maxMs: 10_000, factor: 2, apart: true } as const;
 const MAX_BYTES = 128;
@@ -192,16 +198,7 @@ export class EventRecorder {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: EventRecorderOptions) {
-    const {
-      cluster,
-      name,
-      instance,
-      api = 'events.k8s.io/v1',
-      ...more
-    } = checkOptions(options, [
-      ...(['cluster', 'name', 'instance', 'api', 'onError', 'clock', 'now', 'random'] as const),
-      ...namesOf(LIMITS),
-    ]);
+    const { cluster, name, instance, api = 'events.k8s.io/v1', ...more } = checkOptions(options, NAMES);
     this.#cluster = requireMethod('cluster', cluster, 'resource', 'a Cluster or an ApiServer');
     if (typeof name !== 'string' || faultOfKey(name))
       throw invalid('name', name, 'a name such as "websites" or "example.com/websites"');
@@ -546,9 +543,7 @@ function faultOf(error: unknown): Fault {
 }
 
 function toOccurrence(object: KubernetesObject, event: EventOptions): Occurrence {
-  const { type, reason, message, action, related, annotations } = checkOptions(event, [
-    ...(['type', 'reason', 'message', 'action', 'related', 'annotations'] as const),
-  ]);
+  const { type, reason, message, action, related, annotations } = checkOptions(event, EVENT_NAMES);
   if (annotations && JSON.stringify(annotations).length > MAX_ANNOTATION_CHARS) {
     throw invalid('annotations', annotations, `at most ${MAX_ANNOTATION_CHARS} characters`);
   }

@@ -100,42 +100,29 @@ export class EventSeries {
 }
 
 /** A map that drops the least recently used entries. */
-class RecentEvents<V> {
-  readonly #values: Map<string, V> = new Map();
+class RecentEvents<V> extends Map<string, V> {
   readonly #max: number;
 
   constructor(max: number) {
+    super();
     this.#max = max;
   }
 
-  get size(): number {
-    return this.#values.size;
-  }
-
-  get(key: string): V | undefined {
-    const value = this.#values.get(key);
+  override get(key: string): V | undefined {
+    const value = super.get(key);
     if (value === undefined) return undefined;
-    this.#values.delete(key);
-    this.#values.set(key, value);
+    this.delete(key);
+    this.set(key, value);
     return value;
   }
 
   /** Adds a new key. Returns the value that was dropped for it. */
   add(key: string, value: V): V | undefined {
-    this.#values.set(key, value);
-    if (this.#values.size <= this.#max) return undefined;
-    const [oldest, gone] = this.#values.entries().next().value as [string, V];
-    this.#values.delete(oldest);
+    this.set(key, value);
+    if (this.size <= this.#max) return undefined;
+    const [oldest, gone] = this.entries().next().value as [string, V];
+    this.delete(oldest);
     return gone;
-  }
-
-  /** Safe during an iteration. */
-  delete(key: string): void {
-    this.#values.delete(key);
-  }
-
-  [Symbol.iterator](): Iterator<[string, V]> {
-    return this.#values.entries();
   }
 }
 

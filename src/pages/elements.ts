@@ -21,6 +21,8 @@ interface Looks {
 /** Creates an element. */
 export function make<K extends keyof HTMLElementTagNameMap>(tag: K, looks: Looks = {}): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
+  // By default, a button would submit the form that it is in.
+  if (tag === 'button') (element as HTMLElement as HTMLButtonElement).type = 'button';
   if (looks.text !== undefined) element.textContent = looks.text;
   if (looks.name !== undefined) element.className = looks.name;
   if (looks.title !== undefined) element.title = looks.title;

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   alreadyBegun,
   claimConnection,
+  countsOpen,
   type WholeHttpAnswer as Ended,
   guardEnded,
   isPipelined,
@@ -205,15 +206,6 @@ function waitingOn(socket: IncomingMessage['socket']): Set<() => void> {
 /** How many responses of each connection wait for earlier ones. */
 const pipelined: WeakMap<IncomingMessage['socket'], number> = new WeakMap();
 
-/** Counts a response that waits. Each keeps an answer in memory, and a few kilobytes can contain thousands of requests. */
-function isOneTooMany(socket: IncomingMessage['socket'], response: ServerResponse): boolean {
-  const before = pipelined.get(socket) ?? 0;
-  if (before >= MAX_PIPELINED) return true;
-  pipelined.set(socket, before + 1);
-  response.once('close', () => pipelined.set(socket, (pipelined.get(socket) ?? 1) - 1));
-  return false;
-}
-
 export async function serveNode(deps: HostDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { socket } = request;
   // Node continues to parse what it has read, even if the connection is closed.
@@ -221,7 +213,7 @@ export async function serveNode(deps: HostDeps, request: IncomingMessage, respon
   if (response.headersSent) throw alreadyBegun(response);
   const watches = mayWatch(request.url ?? '');
   // A request after a watch on the same connection would wait forever.
-  if (isPipelined(response) && (watches || isOneTooMany(socket, response))) {
+  if (isPipelined(response) && (watches || !countsOpen(pipelined, { of: socket, response, most: MAX_PIPELINED }))) {
     deps.cutEarly();
     socket.destroy();
     return;

@@ -11,7 +11,9 @@
  * - An unchanged object keeps its identity, even across a new snapshot, and so does the array of items if no item changed.
  * - The order is total: objects that `sort` finds equal are ordered by key. So equal states look the same.
  */
+
 import { deciding } from '../../watch/abort.ts';
+import { merge } from '../../watch/bisect.ts';
 import { callable, checkOptions, invalid, isPlain, isRecord, wholeNumber } from '../../watch/errors.ts';
 import type { ChangeType, WatchEvent } from '../../watch/event.ts';
 import { identityOf, type SharedOptions, type Source, type Watchable } from './feed.ts';
@@ -224,27 +226,7 @@ class CollectionView<T> {
   #updated(changed: ReadonlySet<string>): readonly Row<T>[] {
     if (changed.size === 0) return this.#rows;
     const kept = this.#rows.filter(({ key }) => !changed.has(key));
-    const rows: Row<T>[] = [];
-    let from = 0;
-    for (const row of this.#rowsOf(changed)) {
-      const to = this.#placeOf(row, kept, from);
-      for (; from < to; from++) rows.push(kept[from] as Row<T>);
-      rows.push(row);
-    }
-    for (; from < kept.length; from++) rows.push(kept[from] as Row<T>);
-    return rows;
-  }
-
-  /** The index at which a row belongs, by bisection. */
-  #placeOf(row: Row<T>, rows: readonly Row<T>[], from: number): number {
-    let low = from;
-    let high = rows.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.#compare(rows[middle] as Row<T>, row) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return merge(kept, this.#rowsOf(changed), (one, other) => this.#compare(one, other));
   }
 
   #show(failure: { readonly error: unknown } | undefined): void {

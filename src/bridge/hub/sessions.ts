@@ -1,4 +1,5 @@
 import type { View } from '../../broadcast/view.ts';
+import { getOrMake } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { Slices } from '../events/forms.ts';
@@ -107,9 +108,7 @@ export class HubSessions implements HubSessionHost {
     const { view } = session;
     this.all.add(session);
     if (!view || !this.log.hasTopics) return;
-    const others = this.byView.get(view);
-    if (others) others.add(session);
-    else this.byView.set(view, new Set([session]));
+    getOrMake(this.byView, view, () => new Set()).add(session);
   }
 
   left(session: HubSession): void {

@@ -1,6 +1,6 @@
 /** Answers given through node:http, and whether their clients take them. */
 
-import { WatchError } from '../../watch/errors.ts';
+import { getOrMake, WatchError } from '../../watch/errors.ts';
 import { nextTurn } from '../../watch/turn.ts';
 import { IN_BUN, type Outbound, type SharedTimer, StallGuard, type TimerMember } from './stall.ts';
 
@@ -57,9 +57,7 @@ export function guardAnswer(answer: WholeHttpAnswer, timer: SharedTimer | undefi
   }
   const socket = answer.req.socket as GuardedSocket;
   if (socket.destroyed) return;
-  const guard = guards.get(socket) ?? new AnswerGuard(socket, timer);
-  guards.set(socket, guard);
-  guard.answers.add(answer);
+  getOrMake(guards, socket, () => new AnswerGuard(socket, timer)).answers.add(answer);
 }
 
 /**
@@ -203,6 +201,21 @@ export function isPipelined(response: Pick<Claimable, 'socket'>): boolean {
   return response.socket === null;
 }
 
+/**
+ * Counts a response of a connection until it closes: each keeps an answer in memory, and a few kilobytes can contain thousands of
+ * requests. Returns false, and does not count it, if there are already so many.
+ */
+export function countsOpen<K extends object>(
+  open: WeakMap<K, number>,
+  { of, response, most }: { readonly of: K; readonly response: Pick<Refusable, 'once'>; readonly most: number },
+): boolean {
+  const before = open.get(of) ?? 0;
+  if (before >= most) return false;
+  open.set(of, before + 1);
+  response.once('close', () => open.set(of, (open.get(of) ?? 1) - 1));
+  return true;
+}
+
 /** Refusals of one HTTP/2 session that its client has not taken yet. */
 const MAX_PENDING_REFUSALS = 100;
 
@@ -225,12 +238,7 @@ export function mayRefuse(response: Refusable): boolean {
   const { stream } = response;
   const session = stream?.session;
   if (stream === undefined || session === undefined) return true;
-  const count = pending.get(session) ?? 0;
-  if (count >= MAX_PENDING_REFUSALS) {
-    stream.close(REFUSED_STREAM);
-    return false;
-  }
-  pending.set(session, count + 1);
-  response.once('close', () => pending.set(session, (pending.get(session) ?? 1) - 1));
-  return true;
+  const may = countsOpen(pending, { of: session, response, most: MAX_PENDING_REFUSALS });
+  if (!may) stream.close(REFUSED_STREAM);
+  return may;
 }

@@ -3,7 +3,7 @@
 import { isPage, toHintMs, toStatusIn, UNEXPECTED } from '../../bridge/client/transport.ts';
 import { type Codec, jsonCodec, parseJson } from '../../decode/codec.ts';
 import { MAX_HINT_MS } from '../../watch/backoff.ts';
-import { isRecord, refusedBy, tried, WatchError } from '../../watch/errors.ts';
+import { isRecord, refusedBy, WatchError } from '../../watch/errors.ts';
 import { CHANGES, isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
 import type { List, ObjectLookup } from '../list-watcher.ts';
 import { type Prepare, prepareItems } from '../pager.ts';
@@ -247,13 +247,8 @@ function decodeOr(frame: Uint8Array, json: Codec<ObjectEvent<unknown>>): ObjectE
   try {
     return json.decode(frame) as ObjectEvent<unknown>;
   } catch (error) {
-    const status = statusIn(frame);
+    const status = toStatusIn(new TextDecoder().decode(frame));
     if (!status) throw error;
     return { type: 'ERROR', object: status };
   }
-}
-
-function statusIn(frame: Uint8Array): Status | undefined {
-  const value: unknown = tried(() => JSON.parse(new TextDecoder().decode(frame)));
-  return isStatus(value) ? value : undefined;
 }

@@ -1,4 +1,4 @@
-import { whenAborted } from '../../watch/abort.ts';
+import { untilAborted, whenAborted } from '../../watch/abort.ts';
 import { callable, checkOptions, invalid, WatchError } from '../../watch/errors.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { ListWatcher } from '../list-watcher.ts';
@@ -107,13 +107,7 @@ export class InformerFactory<Resource = string, T = unknown> {
   async waitForSync(signal?: AbortSignal): Promise<Map<Resource, boolean>> {
     const started = [...this.#entries.values()].filter((entry) => entry.started);
     const all = Promise.all(started.map(({ informer }) => informer.synced.catch(() => {})));
-    await new Promise<void>((resolve) => {
-      const leave = whenAborted(signal, () => resolve());
-      void all.then(() => {
-        leave();
-        resolve();
-      });
-    });
+    await untilAborted(all, signal).catch(() => {});
     return new Map(started.map(({ resource, informer }) => [resource, informer.hasSynced]));
   }
 

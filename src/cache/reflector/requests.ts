@@ -98,14 +98,8 @@ export class Requests<T> {
   check(resourceVersion: string): Promise<MachineInput> {
     const { labelSelector, fieldSelector } = this.#settings;
     const { signal } = this.#begin();
-    const selection: ListOptions = {
-      resourceVersion,
-      resourceVersionMatch: 'NotOlderThan',
-      labelSelector,
-      fieldSelector,
-      signal,
-    };
-    const listing = preparedList(this.#source, { ...selection, limit: 1 }, undefined);
+    const version: ListOptions = { resourceVersion, resourceVersionMatch: 'NotOlderThan' };
+    const listing = preparedList(this.#source, { ...version, labelSelector, fieldSelector, signal, limit: 1 }, undefined);
     return this.#listed(listing, () => false);
   }
 

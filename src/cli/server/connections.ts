@@ -1,7 +1,7 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { DEFAULTS } from '../../bridge/protocol.ts';
-import { guardAnswer, unguard, type WholeHttpAnswer } from '../../bridge/transport/http-connection.ts';
+import { countsOpen, guardAnswer, unguard, type WholeHttpAnswer } from '../../bridge/transport/http-connection.ts';
 import { type SharedTimer, toSharedTimer } from '../../bridge/transport/stall.ts';
 import { answerStatus } from '../../bridge/transport/upgrades.ts';
 import { type Clock, systemClock, upkeepClock } from '../../watch/clock.ts';
@@ -31,15 +31,10 @@ export class Pipelining {
     guardAnswer(response as WholeHttpAnswer, this.stalls);
     // A response gets its socket when its turn comes.
     if (response.socket !== null) return true;
-    const count = (this.waiting.get(socket) ?? 0) + 1;
     // After a stream, its turn never comes.
-    if (count > MAX_PIPELINED || this.streaming.has(socket)) {
-      socket.destroy();
-      return false;
-    }
-    this.waiting.set(socket, count);
-    response.once('close', () => this.waiting.set(socket, (this.waiting.get(socket) ?? 1) - 1));
-    return true;
+    const may = !this.streaming.has(socket) && countsOpen(this.waiting, { of: socket, response, most: MAX_PIPELINED });
+    if (!may) socket.destroy();
+    return may;
   }
 
   /** This response is a stream, with a guard of its own: its connection may ask for nothing until it has ended. */

@@ -1,4 +1,5 @@
 import type { WireEvent } from '../../bridge/protocol.ts';
+import { bisect } from '../../watch/bisect.ts';
 import { tried } from '../../watch/errors.ts';
 import { epochOf, jsonOf, parseExactly, placeOf } from '../words.ts';
 import { type Level, levelOf } from './fields.ts';
@@ -134,12 +135,7 @@ export class PipeEvents {
 
   /** Returns the rows from a given id on, oldest first. */
   *from(id: number): Generator<ListedRow, void> {
-    let at = 0;
-    for (let end = this.rows.length; at < end; ) {
-      const middle = (at + end) >> 1;
-      if ((this.rows[middle] as ListedRow).id < id) at = middle + 1;
-      else end = middle;
-    }
+    let at = bisect(0, this.rows.length, (place) => (this.rows[place] as ListedRow).id < id);
     for (const { rows } = this; at < rows.length; at++) yield rows[at] as ListedRow;
   }
 

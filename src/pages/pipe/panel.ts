@@ -258,7 +258,6 @@ export class EventPanel {
     const { columns } = this;
     const move = (text: string, by: number, words: string): HTMLButtonElement => {
       const button = make('button', { text, title: words });
-      button.type = 'button';
       button.setAttribute('aria-label', `${words}: ${name}`);
       button.dataset.key = `${words} ${name}`;
       button.setAttribute('aria-disabled', String(at + by < 0 || at + by >= columns.length));

@@ -388,7 +388,6 @@ export class EventTable {
 
   private copier(label: string, text: () => string): HTMLButtonElement {
     const button = make('button', { text: label });
-    button.type = 'button';
     button.addEventListener('click', () => {
       void copyText(text()).then((copied) => this.events.onCopied(copied ? `${label}: done.` : `${label}: the browser refuses.`));
     });

@@ -200,7 +200,6 @@ export class ObjectTable {
     const th = make('th', { name: isNumber ? `${role} number` : role });
     th.scope = 'col';
     const button = make('button', { text: name, title });
-    button.type = 'button';
     button.addEventListener('click', () => {
       const { column, descending } = this.sort;
       this.sort = { column: name, descending: this.sortColumn?.name === name && (column === name ? !descending : true) };

@@ -54,7 +54,6 @@ class ResourceRow extends FigureRow {
     this.resource = resource;
     const { id, plural, group, version, kind } = resource;
     this.button = make('button', { text: visible(plural) });
-    this.button.type = 'button';
     this.button.addEventListener('click', () => onChoose(id));
     this.part('name').append(this.button);
     this.button.title = visible(kind);

@@ -30,7 +30,6 @@ export class RowView {
   private rowIndex: number = 0;
 
   constructor() {
-    this.opener.type = 'button';
     this.opener.tabIndex = -1;
     this.opener.setAttribute('aria-expanded', 'false');
   }
@@ -99,7 +98,6 @@ function chips(cell: HTMLElement, labels: Readonly<Record<string, unknown>>, ask
   cell.dataset.labels = known;
   const buttons = shown.map((label) => {
     const button = make('button', { text: visible(label), name: 'chip', title: visible(label) });
-    button.type = 'button';
     button.tabIndex = -1;
     button.dataset.label = label;
     button.setAttribute('aria-pressed', String(asked.has(label)));

@@ -6,8 +6,10 @@
 //
 // Of 10,000 rows only a few change between two drawings, so the rows stay sorted: what has changed is sorted, and merged. Sorting all of
 // them takes longer than a frame, so that is done in steps: runs are sorted, and then merged, two by two.
+
 import { keyOf } from '../../cache/object.ts';
 import { byCodeUnit } from '../../selectors/syntax.ts';
+import { merge } from '../../watch/bisect.ts';
 import type { TableRow } from '../table-source.ts';
 
 /** A row, and when this page got it. */
@@ -233,32 +235,4 @@ function* mergedInSteps(
     if (merged.length % STEP_ROWS === 0) yield;
   }
   return merged;
-}
-
-/** Puts a few entries among many. */
-function merge(some: readonly SortedEntry[], more: readonly SortedEntry[], compare: Compare): readonly SortedEntry[] {
-  const merged: SortedEntry[] = [];
-  let from = 0;
-  for (const entry of more) {
-    const to = placeIn(some, { entry, from, compare });
-    for (let at = from; at < to; at++) merged.push(some[at] as SortedEntry);
-    merged.push(entry);
-    from = to;
-  }
-  for (let at = from; at < some.length; at++) merged.push(some[at] as SortedEntry);
-  return merged;
-}
-
-/** How many of the entries come before another one. */
-function placeIn(
-  some: readonly SortedEntry[],
-  { entry, from, compare }: { entry: SortedEntry; from: number; compare: Compare },
-): number {
-  let [low, high] = [from, some.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (compare(some[middle] as SortedEntry, entry) <= 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -3,7 +3,7 @@ import { type KubernetesObject, keyOf as keyOfObject } from '../../cache/object.
 import { compareVersions as compareDecimals, type VersionComparator } from '../../cache/versions.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, checkOptions, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, namesOf, type Wholes, wholeNumbers } from '../../watch/errors.ts';
 import { Failures } from '../../watch/failures.ts';
 import { Collection } from '../collection/collection.ts';
 import type { ListSource } from '../collection/lists.ts';
@@ -195,32 +195,26 @@ type CacherSettings<T extends KubernetesObject> = {
 } & { readonly failures: Failures };
 
 const NUMBERS = {
-  windowItems: 100_000,
-  windowBytes: 256 * 1024 * 1024,
-  windowMs: 75_000,
-  pastRevisions: 10_000,
-  freshnessTimeoutMs: 3_000,
-  progressMs: 100,
-  bookmarkMs: 60_000,
-  maxWatches: 100_000,
-  minRetryMs: 100,
-  maxRetryMs: 30_000,
-} as const;
+  windowItems: [100_000],
+  windowBytes: [256 * 1024 * 1024],
+  windowMs: [75_000, 1],
+  pastRevisions: [10_000],
+  freshnessTimeoutMs: [3_000, 1],
+  progressMs: [100, 1],
+  bookmarkMs: [60_000, 1],
+  maxWatches: [100_000],
+  minRetryMs: [100, 1],
+  maxRetryMs: [30_000, 1],
+} satisfies Wholes<string>;
 
-const NAMES = [
-  ...(Object.keys(NUMBERS) as (keyof typeof NUMBERS)[]),
-  ...(['keyOf', 'fields', 'compareVersions', 'onError', 'clock', 'random'] as const),
-] as const;
+const NAMES = [...namesOf(NUMBERS), ...(['keyOf', 'fields', 'compareVersions', 'onError', 'clock', 'random'] as const)] as const;
 
 /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
 export function toSettings<T extends KubernetesObject>(options: CacherOptions<T>): CacherSettings<T> {
   const { keyOf, fields = {}, compareVersions, onError, clock = systemClock, random } = checkOptions(options, NAMES);
-  const numbers = Object.entries(NUMBERS).map(([name, value]) => {
-    return [name, wholeNumber(name, options[name as keyof typeof NUMBERS] ?? value, name.endsWith('Ms') ? 1 : 0)];
-  });
   for (const [name, field] of Object.entries(fields)) callable(`fields.${name}`, field);
   return {
-    ...(Object.fromEntries(numbers) as Record<keyof typeof NUMBERS, number>),
+    ...wholeNumbers(options, NUMBERS),
     keyOf: callable('keyOf', keyOf) ?? keyOfObject,
     fields,
     compareVersions: callable('compareVersions', compareVersions) ?? compareDecimals,

@@ -14,6 +14,7 @@ import { withVersionOf } from '../../broadcast/filter.ts';
 import { EventLog, ReplayWindow } from '../../broadcast/log.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/versions.ts';
+import { bisect } from '../../watch/bisect.ts';
 import type { ChangeEvent } from '../storage.ts';
 
 /** How much is kept. */
@@ -86,13 +87,7 @@ export class ChangeLog<T extends KubernetesObject> {
   /** The place of the first change after a version; undefined if some of them are no longer kept. */
   after(version: string): number | undefined {
     if (this.#compare(version, this.base) < 0) return undefined;
-    let low = this.start;
-    for (let high = this.end; low < high; ) {
-      const middle = Math.floor((low + high) / 2);
-      if (this.#compare(this.at(middle).version, version) <= 0) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return bisect(this.start, this.end, (place) => this.#compare(this.at(place).version, version) <= 0);
   }
 
   #drop(): void {

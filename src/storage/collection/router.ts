@@ -11,7 +11,9 @@
  * So a change costs nothing to the thousands of views that pin another value. The view itself checks the rest of its selection.
  * Upstream: the scopes and triggers of `indexedWatchers`.
  */
+
 import type { KubernetesObject } from '../../cache/object.ts';
+import { getOrMake } from '../../watch/errors.ts';
 import type { LogEntry, StateEntry } from './change-log.ts';
 import { SortedMap } from './sorted-map.ts';
 import type { Field, Pin, SharedView } from './view.ts';
@@ -50,14 +52,8 @@ export class Router<T extends KubernetesObject> {
       this.#partOf(prefix).views.add(view);
       return;
     }
-    let values = this.#byField.get(pin.field);
-    if (!values) {
-      values = new Map();
-      this.#byField.set(pin.field, values);
-    }
-    const views = values.get(pin.value);
-    if (views) views.add(view);
-    else values.set(pin.value, new Set([view]));
+    const values = getOrMake(this.#byField, pin.field, () => new Map());
+    getOrMake(values, pin.value, () => new Set()).add(view);
   }
 
   remove(view: SharedView<T>): void {

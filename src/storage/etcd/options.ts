@@ -1,7 +1,7 @@
 import type { SecureClientSessionOptions } from 'node:http2';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { systemClock } from '../../watch/clock.ts';
-import { callable, checkOptions, invalid, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, invalid, namesOf, type Wholes, wholeNumbers } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import type { BackedStorageOptions } from '../backed-storage.ts';
 import { checkPrefix } from '../keys.ts';
@@ -46,21 +46,17 @@ export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObjec
   readonly maxLeaseObjects?: number | undefined;
 }
 
+const LIMITS = {
+  requestTimeoutMs: [10_000, 1],
+  connectTimeoutMs: [3_000, 1],
+  keepAliveMs: [10_000, 5_000],
+  maxResponseBytes: [67_108_864, 1],
+  maxLeaseObjects: [1_000, 1],
+} satisfies Wholes<string>;
+
 const NAMES = [
-  'endpoints',
-  'prefix',
-  'user',
-  'password',
-  'tls',
-  'fields',
-  'requestTimeoutMs',
-  'connectTimeoutMs',
-  'keepAliveMs',
-  'maxResponseBytes',
-  'maxLeaseObjects',
-  'clock',
-  'random',
-  'onError',
+  ...(['endpoints', 'prefix', 'user', 'password', 'tls', 'fields'] as const),
+  ...([...namesOf(LIMITS), 'clock', 'random', 'onError'] as const),
 ] as const;
 
 /** The options with their defaults. */
@@ -86,22 +82,13 @@ export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptio
     tls: typeof tls === 'function' ? () => toTls(tls()) : certificates,
     clock,
     random: callable('random', random),
-    requestTimeoutMs: wholeNumber('requestTimeoutMs', given.requestTimeoutMs ?? 10_000, 1),
-    connectTimeoutMs: wholeNumber('connectTimeoutMs', given.connectTimeoutMs ?? 3_000, 1),
-    keepAliveMs: wholeNumber('keepAliveMs', given.keepAliveMs ?? 10_000, 5_000),
-    maxResponseBytes: wholeNumber('maxResponseBytes', given.maxResponseBytes ?? 67_108_864, 1),
-    maxLeaseObjects: wholeNumber('maxLeaseObjects', given.maxLeaseObjects ?? 1_000, 1),
+    ...wholeNumbers(given, LIMITS),
     onError: reporter('etcd storage', { onError: given.onError, clock }),
   };
 }
 
 function toEndpoint(endpoint: string): string {
-  let url: URL | undefined;
-  try {
-    url = new URL(endpoint);
-  } catch {
-    // An invalid URL is refused below.
-  }
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== '/') {
     throw invalid('endpoints', endpoint, 'http(s) URLs without a path, such as http://127.0.0.1:2379');
   }

@@ -125,6 +125,8 @@ function shown({ type, object, previous }: Change<StoredThing>): string {
   return `${type} ${(object ?? previous)?.metadata?.name}=${was}->${is}`;
 }
 
+const revisionsOf = (changes: readonly Change<StoredThing>[]): readonly string[] => changes.map(({ revision }) => revision);
+
 const isBelow = (one: string, other: string): boolean => BigInt(one) < BigInt(other);
 
 /** How a request that cannot be answered ends. */
@@ -189,11 +191,8 @@ const TXNS: readonly BackendCase[] = backendCases({
     const revisions = await Promise.all(keys.map((key) => rig.set(key, 1)));
     expectSame(new Set(revisions).size, 20, 'the number of revisions');
     const newest = await rig.backend.revision();
-    expectSame(
-      revisions.some((revision) => isBelow(newest, revision)),
-      false,
-      'whether a revision is above the newest',
-    );
+    const isAbove = revisions.some((revision) => isBelow(newest, revision));
+    expectSame(isAbove, false, 'whether a revision is above the newest');
     for (let i = 0; i < 5; i++) expectThat(isBelow(newest, await rig.set('a', i)), 'a larger revision', newest);
   },
 
@@ -253,11 +252,8 @@ const LARGE: readonly BackendCase[] = backendCases({
     while (seen.length < 3) {
       for (const change of (changes.poll() ?? (await changes.next()))?.changes ?? []) {
         const { type, object, previous } = await loaded(change);
-        expectSame(
-          [object, previous].flatMap((each) => (each ? [each.spec?.lines.length] : [])),
-          Array(type === 'MODIFIED' ? 2 : 1).fill(LINES.length),
-          'the objects of a change',
-        );
+        const lengths = [object, previous].flatMap((each) => (each ? [each.spec?.lines.length] : []));
+        expectSame(lengths, Array(type === 'MODIFIED' ? 2 : 1).fill(LINES.length), 'the objects of a change');
         seen.push([type, versionOf(object), versionOf(previous)]);
       }
     }
@@ -320,11 +316,8 @@ const RANGES: readonly BackendCase[] = backendCases({
     const [, [second = ''] = []] = states;
     const part = await rig.backend.range<StoredThing>({ prefix: rig.prefix, limit: 1, revision: second });
     expectSame([part.left, part.revision], [1, second], 'what follows a part of the past, and its revision');
-    expectSame(
-      part.entries.map(({ object }) => versionOf(object)),
-      [states[0]?.[0]],
-      'the versions of then',
-    );
+    const versions = part.entries.map(({ object }) => versionOf(object));
+    expectSame(versions, [states[0]?.[0]], 'the versions of then');
   },
 
   'a state or changes after a revision that was never given: 410': async (rig) => {
@@ -341,11 +334,8 @@ const RANGES: readonly BackendCase[] = backendCases({
     await rig.subject.compact?.();
     await expectRefused(rig.state(first), '410 Expired', 'a range');
     const changes = rig.changes(first);
-    await expectRefused(
-      changes.open().then(() => changes.next()),
-      '410 Expired',
-      'changes',
-    );
+    const next = changes.open().then(() => changes.next());
+    await expectRefused(next, '410 Expired', 'changes');
     expectSame(await rig.state(), 'a=4 b=1', 'the newest state');
     const after = rig.changes(await rig.backend.revision());
     await after.open();
@@ -364,17 +354,10 @@ const CHANGES: readonly BackendCase[] = backendCases({
     const seen = await read(changes, 4);
     const expected = ['MODIFIED a=1->2', 'ADDED b=->1', 'DELETED a=2->', 'ADDED a=->3'];
     expectSame(seen.map(shown), expected, 'the changes');
-    expectSame(
-      seen.map(({ key }) => key.slice(rig.prefix.length)),
-      ['in/a', 'in/b', 'in/a', 'in/a'],
-      'the keys',
-    );
+    const keys = seen.map(({ key }) => key.slice(rig.prefix.length));
+    expectSame(keys, ['in/a', 'in/b', 'in/a', 'in/a'], 'the keys');
     const [first, , third, fourth, fifth] = revisions;
-    expectSame(
-      seen.map(({ revision }) => revision),
-      [first, third, fourth, fifth],
-      'the revisions',
-    );
+    expectSame(revisionsOf(seen), [first, third, fourth, fifth], 'the revisions');
     expectSame(
       seen.map(({ object, previous }) => [versionOf(object), versionOf(previous)]),
       [
@@ -395,19 +378,12 @@ const CHANGES: readonly BackendCase[] = backendCases({
       for (let n = 0; n < 10; n++) await rig.set(`w${writer}/k${n % 3}`, n);
     });
     const [seen] = await Promise.all([read(live, 40), ...writing]);
-    const revisions = seen.map(({ revision }) => revision);
-    expectThat(
-      revisions.every((revision, at) => at === 0 || isBelow(revisions[at - 1] as string, revision)),
-      'revisions that grow',
-      revisions,
-    );
+    const revisions = revisionsOf(seen);
+    const isGrowing = revisions.every((revision, at) => at === 0 || isBelow(revisions[at - 1] as string, revision));
+    expectThat(isGrowing, 'revisions that grow', revisions);
     for (const at of [0, 7, 20, 38]) {
       const again = await read(rig.changes(revisions[at] as string), 39 - at);
-      expectSame(
-        again.map(({ revision }) => revision),
-        revisions.slice(at + 1),
-        `what follows ${revisions[at]}`,
-      );
+      expectSame(revisionsOf(again), revisions.slice(at + 1), `what follows ${revisions[at]}`);
     }
   },
 
@@ -464,11 +440,7 @@ const SHARED: readonly BackendCase[] = backendCases({
     await changes.open();
     const write = async (): Promise<readonly string[]> => [await one.set('a', 2), await other.set('b', 1)];
     const [seen, revisions] = await Promise.all([read(changes, 2), write()]);
-    expectSame(
-      seen.map(({ revision }) => revision),
-      revisions,
-      'what the other follows',
-    );
+    expectSame(revisionsOf(seen), revisions, 'what the other follows');
     expectSame(await one.state(), 'a=2 b=1', 'the state');
   }),
 

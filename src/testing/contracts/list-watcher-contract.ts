@@ -1,6 +1,6 @@
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { sleep } from '../../watch/clock.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { refusalCode } from '../../watch/errors.ts';
 import { isErrorEvent, isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { ListenerCount } from '../fakes/fake-clock.ts';
@@ -258,11 +258,8 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
         expectThat(stateOf(state.map(({ object }) => object)) === stateOf(items), stateOf(items), state);
         let next = await watch.next();
         while (next.value?.type === 'BOOKMARK' && !isInitialEventsEnd(next.value)) next = await watch.next();
-        expectThat(
-          next.value !== undefined && isInitialEventsEnd(next.value),
-          'the BOOKMARK that ends initial events',
-          next.value,
-        );
+        const isEnd = next.value !== undefined && isInitialEventsEnd(next.value);
+        expectThat(isEnd, 'the BOOKMARK that ends initial events', next.value);
         // A source may count versions for more than this collection, as a kube-apiserver does: then the expected one is
         // unknown.
         const isQuiet = (await source.list()).resourceVersion === resourceVersion;
@@ -286,7 +283,7 @@ export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
         seen = value && isErrorEvent(value) ? value.object.code : value;
         await watch.return();
       } catch (error) {
-        seen = isWatchError(error, 'REFUSED') ? error.status?.code : error;
+        seen = refusalCode(error) ?? error;
       }
       expectThat(seen === 410, 'code 410', seen);
     }),

@@ -76,6 +76,9 @@ export function set(storage: Storage<StoredThing>, key: string, n: number): Prom
   return storage.update(key, (current) => ({ ...(current ?? thing(key)), spec: { n } }), { createIfMissing: true });
 }
 
+/** A version that the storage cannot have given yet. */
+export const newer = (version: string): string => `${BigInt(version) + 1_000_000n}`;
+
 const nameOf = (object: KubernetesObject | undefined): string => object?.metadata?.name ?? '';
 export const namesOf = (objects: readonly KubernetesObject[]): string => objects.map(nameOf).join(' ');
 export const contentOf = (object: StoredThing | undefined): string => `${nameOf(object)}=${object?.spec?.n}`;

@@ -12,14 +12,13 @@ import {
   expectThat,
   fill,
   namesOf,
+  newer,
   type StorageCase,
   type StoredThing,
   set,
   storageCases,
   thing,
 } from './storage-case.ts';
-
-const newer = (version: string): string => `${BigInt(version) + 1_000_000n}`;
 
 async function allPages(
   storage: Storage<StoredThing>,
@@ -151,16 +150,10 @@ export const LISTS: readonly StorageCase[] = storageCases({
       else await storage.create(`new${turn}`, thing('new'));
     };
     const pages = await allPages(storage, { limit: 2 }, disturb);
-    expectSame(
-      pages.map(({ items }) => items.length),
-      [2, 2, 2, 1],
-      'the numbers of items',
-    );
-    expectSame(
-      pages.flatMap(({ items }) => items),
-      whole.items,
-      'the items of all pages',
-    );
+    const lengths = pages.map(({ items }) => items.length);
+    expectSame(lengths, [2, 2, 2, 1], 'the numbers of items');
+    const items = pages.flatMap((page) => page.items);
+    expectSame(items, whole.items, 'the items of all pages');
     for (const page of pages) expectSame(page.resourceVersion, whole.resourceVersion, 'the version of a page');
     expectThat(pages.at(-1)?.continue === undefined, 'no continue at the end', pages.at(-1));
     expectSame((await storage.list({ limit: 100 })).continue, undefined, 'the continue of a page that has all');
@@ -254,11 +247,8 @@ export const LISTS: readonly StorageCase[] = storageCases({
       const { resourceVersion: old } = await storage.list();
       await set(storage, 'a', 2);
       await compact?.();
-      await expectRefused(
-        storage.list({ resourceVersion: old, resourceVersionMatch: 'Exact' }),
-        '410 Expired',
-        'the old version',
-      );
+      const past = storage.list({ resourceVersion: old, resourceVersionMatch: 'Exact' });
+      await expectRefused(past, '410 Expired', 'the old version');
       expectSame(contentsOf((await storage.list({ resourceVersion: old })).items), 'a=2', 'the newest');
       expectSame(contentsOf((await storage.list()).items), 'a=2', 'the newest');
     },

@@ -1,7 +1,7 @@
 /** The cases of the storage contract for watches. Upstream: `storage/testing/watcher_tests.go`. */
 import { versionOf } from '../../cache/object.ts';
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
-import { isWatchError } from '../../watch/errors.ts';
+import { isWatchError, refusalCode } from '../../watch/errors.ts';
 import { isInitialEventsEnd } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { needs } from './contract.ts';
@@ -13,6 +13,7 @@ import {
   expectSame,
   expectThat,
   fill,
+  newer,
   read,
   type StorageCase,
   type StoredThing,
@@ -43,7 +44,7 @@ async function codeOf(opening: Promise<Watch<Seen>>): Promise<unknown> {
     expectThat((await watch.next()).done === true, 'the end after the ERROR', 'more');
     return value?.type === 'ERROR' ? value.object.code : value;
   } catch (error) {
-    return isWatchError(error, 'REFUSED') ? error.status?.code : error;
+    return refusalCode(error) ?? error;
   }
 }
 
@@ -83,11 +84,8 @@ export const WATCHES: readonly StorageCase[] = storageCases({
       }
       stored.push(await storage.delete('a'));
       const seen = await expectEvents(watch, 'ADDED a=2, MODIFIED a=3, DELETED a=3, ADDED a=6, DELETED a=6');
-      expectSame(
-        seen.map(versionOfEvent),
-        [1, 2, 3, 5, 6].map((at) => versionOf(stored[at])),
-        'the versions',
-      );
+      const versions = [1, 2, 3, 5, 6].map((at) => versionOf(stored[at]));
+      expectSame(seen.map(versionOfEvent), versions, 'the versions');
       await watch.return();
     },
 
@@ -179,7 +177,7 @@ export const WATCHES: readonly StorageCase[] = storageCases({
         await set(storage, 'a', 0);
         await expectLastEvents(watch, 'MODIFIED a=1, MODIFIED a=0');
       }
-      const future = `${BigInt(await storage.currentVersion()) + 1_000_000n}`;
+      const future = newer(await storage.currentVersion());
       const foreign = storage.watch({ sendInitialEvents: true, resourceVersion: future });
       await expectRefused(
         foreign,
@@ -251,11 +249,8 @@ export const WATCHES: readonly StorageCase[] = storageCases({
     expectSame(shown(seen.filter(({ type }) => type !== 'BOOKMARK')), 'ADDED a=1', 'the events before it');
     await scope.create('b', thing('b', 2));
     await expectEvents(watch, 'ADDED b=2');
-    expectSame(
-      [(await other.next()).value?.type, (await other.next()).value?.type],
-      ['ADDED', 'ADDED'],
-      'the events of a watch without BOOKMARKs',
-    );
+    const types = [(await other.next()).value?.type, (await other.next()).value?.type];
+    expectSame(types, ['ADDED', 'ADDED'], 'the events of a watch without BOOKMARKs');
     await Promise.all([watch.return(), other.return()]);
   },
 
@@ -264,7 +259,7 @@ export const WATCHES: readonly StorageCase[] = storageCases({
   }) => {
     await set(storage, 'a', 1);
     const own = await storage.currentVersion();
-    const other = `${BigInt(own) + 1_000_000n}`;
+    const other = newer(own);
     expectSame(await codeOf(from(storage, other)), 410, 'the code');
     expectSame(await codeOf(from(storage, other, { allowWatchBookmarks: true })), 410, 'the code');
     if (storage.hasGiven) expectSame([await storage.hasGiven(own), await storage.hasGiven(other)], [true, false], 'hasGiven');

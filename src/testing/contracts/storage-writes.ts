@@ -8,6 +8,7 @@ import {
   expectSame,
   expectThat,
   fill,
+  newer,
   type StorageCase,
   type StoredThing,
   set,
@@ -75,7 +76,7 @@ export const WRITES: readonly StorageCase[] = storageCases({
       const found = await storage.get('a', { resourceVersion });
       expectSame(contentOf(found), 'a=2', `what is stored not before ${resourceVersion}`);
     }
-    const later = `${BigInt(versionOf(second)) + 1_000_000n}`;
+    const later = newer(versionOf(second));
     await expectRefused(storage.get('a', { resourceVersion: later }), '410 Expired', 'a version that it cannot have given');
     await expectRefused(storage.get('a', { resourceVersion: 'x' }), '400 BadRequest', 'an invalid version');
     expectSame(await storage.get('none'), undefined, 'what is not there');
@@ -227,12 +228,11 @@ export const UPDATES: readonly StorageCase[] = storageCases({
   'RunTestGuaranteedUpdate: what change throws rejects, and nothing is written': async ({ storage }) => {
     const stored = await storage.create('a', thing('a', 1));
     const failure = new Error('no');
-    const changes = [() => Promise.reject(failure), () => Promise.reject(failure)];
     for (const cached of [undefined, stored]) {
       const fails = (): StoredThing => {
         throw failure;
       };
-      for (const change of [fails, changes[0] as () => Promise<StoredThing>]) {
+      for (const change of [fails, () => Promise.reject<StoredThing>(failure)]) {
         const seen = await storage.update('a', change, { cached }).catch((error: unknown) => error);
         expectThat(seen === failure, 'what change has thrown', seen);
       }
@@ -317,11 +317,8 @@ export const UPDATES: readonly StorageCase[] = storageCases({
     expectSame(contentOf(await storage.get('a')), 'a=20', 'what is stored');
     expectSame(new Set(stored.map(versionOf)).size, 20, 'the number of versions');
     const inOrder = [...stored].sort((a, b) => (BigInt(versionOf(a)) < BigInt(versionOf(b)) ? -1 : 1));
-    expectSame(
-      inOrder.map(({ spec }) => spec?.n),
-      Array.from({ length: 20 }, (_, at) => at + 1),
-      'the counts in the order of versions',
-    );
+    const counts = inOrder.map(({ spec }) => spec?.n);
+    expectSame(counts, [...Array(21).keys()].slice(1), 'the counts in the order of versions');
   },
 
   'RunTestGuaranteedUpdateWithTTL: an update sets the time to live, and one without ends it': needs(

@@ -3,7 +3,7 @@ import { metadataOf } from '../../cache/object.ts';
 import { FieldSelector, parseFieldSelector } from '../../selectors/field-selector.ts';
 import { LabelSelector, parseLabelSelector } from '../../selectors/label-selector.ts';
 import { SelectionPredicate } from '../../selectors/predicate.ts';
-import { Latch, whenAborted } from '../../watch/abort.ts';
+import { Latch, untilAborted } from '../../watch/abort.ts';
 import { type Clock, sleep } from '../../watch/clock.ts';
 import { invalid, isWatchError, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
@@ -129,7 +129,7 @@ export abstract class FakeFaults {
     signal?.throwIfAborted();
     if (this.requests.length < MAX_REQUESTS) this.requests.push({ verb, options: dataOf(options) });
     if (this.#delayMs > 0) await sleep(this.#delayMs, { clock: this.#clock, signal });
-    if (this.#held) await released(this.#held.promise, signal);
+    if (this.#held) await untilAborted(this.#held.promise, signal);
     signal?.throwIfAborted();
     if (this.#failures[verb].length > 0) throw this.#failures[verb].shift();
     if (this.#refusesInitial && request.verb === 'watch' && request.options.sendInitialEvents !== undefined) {
@@ -166,17 +166,6 @@ export abstract class FakeFaults {
 /** The Status of a version that is too old. */
 export function expired(): Status {
   return toStatus({ code: 410, reason: 'Expired', message: 'too old resource version' });
-}
-
-/** Resolves with `held`, or as soon as the signal aborts. */
-function released(held: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const leave = whenAborted(signal, () => resolve());
-    void held.then(() => {
-      leave();
-      resolve();
-    });
-  });
 }
 
 /** The first events of a watch, which then ends, with `last` if there is one. */

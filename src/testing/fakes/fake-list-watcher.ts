@@ -6,7 +6,7 @@ import { compareVersions } from '../../cache/versions.ts';
 import type { SelectionPredicate } from '../../selectors/predicate.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { checkOptions, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions, namesOf, WatchError, type Wholes, wholeNumbers } from '../../watch/errors.ts';
 import { INITIAL_EVENTS_END, type ObjectEvent, type Status, toStatus } from '../../watch/event.ts';
 import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
@@ -27,6 +27,9 @@ export interface FakeListWatcherOptions<T> {
   /** The clock for `delay` and `timeoutSeconds`; without it, `timeoutSeconds` is ignored. */
   clock?: Clock | undefined;
 }
+
+const LIMITS = { history: [1_000], capacity: [10_000, 1] } satisfies Wholes<string>;
+const NAMES = ['objects', ...namesOf(LIMITS), 'firstVersion', 'ignoreLimit', 'clock'] as const;
 
 /**
  * A collection in memory that can be listed and watched like a kube-apiserver's: versions are numbers, lists have pages, watches
@@ -54,20 +57,14 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
 
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and for an object without a name. */
   constructor(options: FakeListWatcherOptions<T> = {}) {
-    const {
-      objects = [],
-      history = 1_000,
-      capacity = 10_000,
-      firstVersion = '1',
-      ignoreLimit = false,
-      clock,
-    } = checkOptions(options, [...(['objects', 'history', 'capacity', 'firstVersion', 'ignoreLimit', 'clock'] as const)]);
+    const { objects = [], firstVersion = '1', ignoreLimit = false, clock } = checkOptions(options, NAMES);
+    const { history, capacity } = wholeNumbers(options, LIMITS);
     super(clock);
     compareVersions(firstVersion, '1');
     this.#clock = clock;
     this.#ignoreLimit = ignoreLimit;
-    this.#capacity = wholeNumber('capacity', capacity, 1);
-    this.#collection = new FakeCollection(objects, { history: wholeNumber('history', history), firstVersion });
+    this.#capacity = capacity;
+    this.#collection = new FakeCollection(objects, { history, firstVersion });
     this.#live = this.#newLive();
   }
 

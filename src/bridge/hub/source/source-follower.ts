@@ -1,6 +1,7 @@
 import { isTooDeep } from '../../../decode/codec.ts';
 import { whenAborted } from '../../../watch/abort.ts';
 import { Backoff } from '../../../watch/backoff.ts';
+import { bisect } from '../../../watch/bisect.ts';
 import { invalid, isWatchError, tried } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
 import { HubLog, type Lifetime } from '../hub-log.ts';
@@ -95,14 +96,9 @@ export class SourceLog extends HubLog {
   override placeOf(version: string): number | undefined {
     if (version === this.last) return this.head;
     const sequence = sequenceOf(version);
-    let from = this.oldest;
-    for (let to = this.head; from < to; ) {
-      const middle = Math.floor((from + to) / 2);
-      if (sequenceOf(this.versionOf(middle)) < sequence) from = middle + 1;
-      else to = middle;
-    }
+    const place = bisect(this.oldest, this.head, (at) => sequenceOf(this.versionOf(at)) < sequence);
     // The same sequence is not enough: after a loss, it may be another event.
-    return this.versionOf(from) === version ? from : undefined;
+    return this.versionOf(place) === version ? place : undefined;
   }
 
   /** Returns a place for an event of the stream that is not kept here, at most that of any later event. */

@@ -6,10 +6,12 @@
  *                            |---> refused: causes with their fields beside the text
  *                            '---> conflict: what has changed since 12, the object as it is now, and the text as it was
  */
+
 import { ask, type HttpSettings } from '../../../cache/http/exchange.ts';
+import { versionOf } from '../../../cache/object.ts';
 import { byId, make, say } from '../../elements.ts';
 import { parseExactly, plural, size, visible } from '../../words.ts';
-import { changeList, toEntry, versionOf } from './history.ts';
+import { changeList, toEntry } from './history.ts';
 import { hasMembers, type Members } from './paths.ts';
 import { type Allowed, type Cause, type WriteAnswer, write } from './requests.ts';
 import { type TextFormat, TextView, toText } from './text.ts';
@@ -121,7 +123,6 @@ export class EditView {
     const item = make('li');
     if (field !== '') {
       const button = make('button', { text: visible(field), title: 'Show it in the text' });
-      button.type = 'button';
       button.addEventListener('click', () => this.reveal(field));
       item.append(button, ' ');
     }

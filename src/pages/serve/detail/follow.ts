@@ -15,6 +15,7 @@
 
 import type { FetchLike } from '../../../bridge/client.ts';
 import { accepted, ask, Exchange, type HttpSettings, toHttpSettings } from '../../../cache/http/exchange.ts';
+import { versionOf } from '../../../cache/object.ts';
 import type { Codec } from '../../../decode/codec.ts';
 import { decoderOf } from '../../../decode/decoder.ts';
 import { NewlineFramer } from '../../../decode/framing.ts';
@@ -24,7 +25,7 @@ import { type Clock, sleep, systemClock } from '../../../watch/clock.ts';
 import { refusalCode, refusedBy, WatchError } from '../../../watch/errors.ts';
 import { isStatus, type Status, toStatus } from '../../../watch/event.ts';
 import { parseExactly } from '../../words.ts';
-import { type Happening, type HistoryEntry, toEntry, versionOf, writtenAt } from './history.ts';
+import { type Happening, type HistoryEntry, toEntry, writtenAt } from './history.ts';
 import { hasMembers, type Members } from './paths.ts';
 
 /** The Status of an ERROR that has none. */

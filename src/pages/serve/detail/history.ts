@@ -1,5 +1,6 @@
 /** The history of one object: what has changed, and when. Bounded in entries and in bytes; the oldest entries go first. */
 
+import { metadataOf, versionOf } from '../../../cache/object.ts';
 import { getOrMake } from '../../../watch/errors.ts';
 import { byId, make } from '../../elements.ts';
 import { plural, timeOf, visible } from '../../words.ts';
@@ -117,20 +118,9 @@ function valueText(value: unknown): string {
   return text.length > MAX_VALUE_CHARS ? `${text.slice(0, MAX_VALUE_CHARS)}\u2026` : text;
 }
 
-const metadataIn = (object: unknown): Members => {
-  const { metadata } = (hasMembers(object) ? object : {}) as { metadata?: unknown };
-  return hasMembers(metadata) ? metadata : {};
-};
-
-/** The version of an object; empty if it has none. */
-export function versionOf(object: unknown): string {
-  const { resourceVersion } = metadataIn(object);
-  return typeof resourceVersion === 'string' ? resourceVersion : '';
-}
-
 /** When something happened, as far as the object says: its creation, or the latest time at which a manager has written fields. */
 export function writtenAt(what: Happening, object: unknown): Date | undefined {
-  const { managedFields, creationTimestamp } = metadataIn(object);
+  const { managedFields, creationTimestamp } = metadataOf(object) as Members;
   const managers = (Array.isArray(managedFields) ? managedFields : []) as readonly unknown[];
   const told = what === 'created' ? [creationTimestamp] : managers.map((each) => (hasMembers(each) ? each.time : undefined));
   const times = told
@@ -141,14 +131,6 @@ export function writtenAt(what: Happening, object: unknown): Date | undefined {
 
 /** Changes of an entry that are shown. */
 const MAX_SHOWN = 12;
-
-const WORDS: Readonly<Record<HistoryEntry['what'], string>> = {
-  read: 'read',
-  created: 'created',
-  changed: 'changed',
-  deleted: 'deleted',
-  gap: 'changed, perhaps more than once',
-};
 
 /** The history of an object as a list. */
 export class HistoryView {
@@ -171,7 +153,7 @@ function toItem({ what, at, version, changes, more }: HistoryEntry): HTMLLIEleme
   item.append(
     time,
     ' ',
-    make('b', { text: WORDS[what] }),
+    make('b', { text: what === 'gap' ? 'changed, perhaps more than once' : what }),
     make('span', { text: version && ` version ${visible(version)}`, name: 'dim' }),
   );
   if (changes.length > 0) item.append(changeList(changes, more, make('ul', { name: 'changes' })));

@@ -7,7 +7,9 @@
  *
  * Nothing but the user discards unsaved text: the drawer stays open while there is any.
  */
+
 import { type HttpSettings, toHttpSettings } from '../../../cache/http/exchange.ts';
+import { versionOf } from '../../../cache/object.ts';
 import { apiVersionOf } from '../../../cache/resource-client.ts';
 import { byId, copyText, drawingSoon, make, saveAs, say } from '../../elements.ts';
 import { plural, size, timeOf, visible } from '../../words.ts';
@@ -16,7 +18,7 @@ import { type DetailRef, keyOfRef } from '../place.ts';
 import { DeleteDialog, EditView, withoutManagers } from './edit.ts';
 import { EventsView } from './events-view.ts';
 import { type FollowPhase, ObjectFollower, type ObjectState } from './follow.ts';
-import { HistoryView, momentOf, ObjectHistory, toEntry, versionOf } from './history.ts';
+import { HistoryView, momentOf, ObjectHistory, toEntry } from './history.ts';
 import { hasMembers, type Members, memberTexts } from './paths.ts';
 import { type Allowed, askAllowed } from './requests.ts';
 import { type TextFormat, TextView, toText } from './text.ts';
