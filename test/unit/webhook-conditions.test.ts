@@ -5,7 +5,7 @@ import { doHold } from '../../src/apiserver/webhooks/conditions.ts';
 const holds = (expressions: readonly string[], more: object = {}): Promise<boolean> => {
   const conditions = expressions.map((expression, at) => ({ name: `c${at}`, expression }));
   const variables = { object: { a: 1 }, oldObject: undefined, request: { name: 'x' }, ...more };
-  return doHold(conditions, variables, undefined);
+  return doHold(conditions, variables, { converted: new WeakMap() });
 };
 
 it.each([
