@@ -537,6 +537,23 @@ describe('mutating webhooks', () => {
       'response.status.code: expected a whole number, got "403"',
     ],
     ['details that are none', { allowed: false, status: { details: 9 } }, 'response.status.details: expected an object, got 9'],
+    [
+      'a patch that was not encoded',
+      { allowed: true, patchType: 'JSONPatch', patch: [{ op: 'add', path: '/data', value: {} }] },
+      'response.patch: expected base64, got [{"op":"add",',
+    ],
+    ['annotations that are none', { allowed: true, auditAnnotations: { a: 1 } }, 'response.auditAnnotations: expected an object'],
+    [
+      'causes that are none',
+      { allowed: false, status: { details: { causes: 'x' } } },
+      'response.status.details.causes: expected',
+    ],
+    [
+      'a time to wait that is none',
+      { allowed: false, status: { details: { retryAfterSeconds: 'x' } } },
+      'response.status.details.retryAfterSeconds: expected a whole number, got "x"',
+    ],
+    ['a code that is too large', { allowed: false, status: { code: 1e20 } }, 'response.status.code: expected a whole number'],
     ['503', { raw: 'gone', httpStatus: 503 }, 'failed to call webhook: the server is currently unable to handle the request'],
     ['500', { raw: 'gone', httpStatus: 500 }, 'an error on the server ("gone") has prevented the request from succeeding'],
     ['404', { raw: 'gone', httpStatus: 404 }, 'the server could not find the requested resource'],
@@ -569,6 +586,14 @@ describe('mutating webhooks', () => {
     reviews.decide.set('/a', () => ({ ...more, patch: encode(patch) }));
     const answer = await call('POST', MAPS, { metadata: { name: 'x' } });
     expect([answer.code, answer.body.data]).toEqual([code, data]);
+  });
+
+  it('may warn of nothing, which is left out', async () => {
+    const { call } = start();
+    await register(call, 'Mutating', webhook('a'));
+    reviews.decide.set('/a', () => ({ allowed: true, warnings: ['', null, 'careful'] }));
+    const answer = await call('POST', MAPS, map('x'));
+    expect([answer.code, warningsOf(answer)]).toEqual([201, ['careful']]);
   });
 
   it('that say null instead of a verdict refuse', async () => {
@@ -611,6 +636,10 @@ describe('mutating webhooks', () => {
     expect((await call('POST', MAPS, map('x', {}))).code).toBe(422);
     reviews.decide.set('/a', () => patched({ op: 'add', path: '/data', value: 7 }));
     expect((await call('POST', MAPS, map('x', {}))).code).toBe(500);
+    reviews.decide.set('/a', () => patched({ op: 'add', path: '/kind', value: 'Secret' }));
+    const { code, body } = await call('POST', MAPS, map('x', {}));
+    const why = 'admission webhook "a.example.com": expected a ConfigMap of v1, got a Secret of v1';
+    expect([code, body.message]).toEqual([500, `Internal error occurred: ${why}`]);
   });
 });
 

@@ -14,6 +14,7 @@ import { bounded, goEscaped, invalidCause } from './causes.ts';
 import { faultOfPattern, MAX_SIZE, sizeOf } from './patterns.ts';
 import { NAMESPACES } from './rule-libraries.ts';
 import { UPSTREAM_WORDS } from './rule-macros.ts';
+import { lookInto, type Node } from './rule-steps.ts';
 import { clausesOf, misformatted, REFUSALS } from './rule-text.ts';
 import {
   type Cel,
@@ -23,8 +24,6 @@ import {
   FORMATS,
   isFunction,
   loadCel,
-  lookInto,
-  type Node,
   namesIn,
   withVariables,
 } from './rules.ts';
