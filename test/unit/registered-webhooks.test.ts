@@ -130,6 +130,23 @@ describe('a registered webhook', () => {
     ]);
   });
 
+  it('is told the options that count, and no others', async () => {
+    const { call } = start();
+    await register(call, 'Validating', webhook('all'));
+    const told = (): object => reviews.asked.splice(0).map(({ review }) => review.request.options);
+    const head = (verb: string): object => ({ kind: `${verb}Options`, apiVersion: 'meta.k8s.io/v1' });
+    await call('POST', `${MAPS}?propagationPolicy=Orphan&gracePeriodSeconds=3&fieldManager=me`, map('a'));
+    expect(told()).toEqual([{ ...head('Create'), fieldManager: 'me' }]);
+    const body = { gracePeriodSeconds: -3, propagationPolicy: 'Background' };
+    await call('DELETE', `${MAPS}/a?gracePeriodSeconds=5&propagationPolicy=Orphan&fieldManager=me`, body);
+    expect(told()).toEqual([{ ...head('Delete'), gracePeriodSeconds: 1, propagationPolicy: 'Background' }]);
+    for (const name of ['a', 'b']) await call('POST', MAPS, map(name));
+    reviews.asked.length = 0;
+    await call('DELETE', MAPS);
+    // That each is still the one that was listed is not a precondition of the client.
+    expect(told()).toEqual([head('Delete'), head('Delete')]);
+  });
+
   it('refuses with its code, reason, words and details, and warns', async () => {
     const { call } = start();
     await register(call, 'Validating', webhook('a'), webhook('b'));
