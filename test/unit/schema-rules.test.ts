@@ -579,6 +579,19 @@ describe('rules of a definition', () => {
     }
   });
 
+  test('may be as long as upstream lets them be, in code points', async () => {
+    const faultOf = async (count: number): Promise<string | undefined> => {
+      const rule = `self.a != '${'\u{1F600}'.repeat(count - 12)}'`;
+      const spec = { type: 'object', properties: { a: { type: 'string' } }, ...rules({ rule, message: 'no' }) };
+      const [cause] = await structuralFaults({ type: 'object', properties: { spec } }, { path: 'schema' });
+      return cause?.message.split('compilation failed: ').at(-1);
+    };
+    expect(await faultOf(100_000)).toBe(undefined);
+    expect(await faultOf(100_001)).toBe(
+      'ERROR: <input>:-1:0: expression code point size exceeds limit: size: 100001, limit 100000',
+    );
+  });
+
   test('are shown with their line and its place', async () => {
     const [cause] = await structuralFaults(
       { type: 'object', properties: { spec: { type: 'object', ...rules({ rule: 'true &&\n  self.a', message: 'no' }) } } },
