@@ -145,6 +145,11 @@ describe('a registered webhook', () => {
     await call('DELETE', MAPS);
     // That each is still the one that was listed is not a precondition of the client.
     expect(told()).toEqual([head('Delete'), head('Delete')]);
+    await call('POST', MAPS, map('a'));
+    const unsafe = 'ignoreStoreReadErrorWithClusterBreakingPotential';
+    expect((await call('DELETE', `${MAPS}/a?${unsafe}=true`)).code).toBe(409);
+    expect((await call('DELETE', `${MAPS}/a`, { [unsafe]: true })).code).toBe(409);
+    expect((await call('DELETE', `${MAPS}/a`, { [unsafe]: false })).code).toBe(200);
   });
 
   it('refuses with its code, reason, words and details, and warns', async () => {

@@ -203,6 +203,7 @@ function toDeleteTerms(task: Task, body: unknown): OwnDeleteTerms {
   const { query } = task;
   if (!isRecord(body) || !isText(body.apiVersion ?? '') || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
     throw badRequest('the body is not a DeleteOptions object');
+  if (body[UNSAFE] === true || readFlag(query.get(UNSAFE)) === true) throw refused(409, 'Conflict', IS_READABLE);
   const { propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
   const dryRun = body.dryRun ?? [];
   if (!Array.isArray(dryRun) || !dryRun.every(isText)) throw badRequest('dryRun: expected a list of strings');
@@ -223,6 +224,10 @@ function toDeleteTerms(task: Task, body: unknown): OwnDeleteTerms {
     gracePeriodSeconds: grace === undefined ? undefined : Number(grace) < 0 ? 1 : Number(grace),
   };
 }
+
+/** Deletes what cannot be read, without its finalizers and whatever asks before a deletion. */
+const UNSAFE = 'ignoreStoreReadErrorWithClusterBreakingPotential';
+const IS_READABLE = `${UNSAFE}: unsafe deletion is not allowed because the object is decodable from storage`;
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 

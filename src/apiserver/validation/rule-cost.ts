@@ -51,7 +51,7 @@ export const compared: Use = (value) => spend(costOf(value));
 const keyCounts: WeakMap<object, number> = new WeakMap();
 
 /** The keys of a map are counted or listed, however few are looked at: upstream's maps know their number, and ours do not. */
-export const listed: Use = (value) => {
+const listed: Use = (value) => {
   const isMap = value instanceof Map || (typeof value === 'object' && value !== null && isPlain(value));
   if (!isMap || Array.isArray(value)) return;
   spend(getOrMake(keyCounts, value, () => (value instanceof Map ? value.size : Object.keys(value).length)) / 4);
