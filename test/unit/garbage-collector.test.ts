@@ -63,6 +63,23 @@ describe('what belongs to an object that goes', () => {
     expect((await at.rig.call('GET', '/api/v1/namespaces/gone')).code).toBe(404);
   });
 
+  test('stays with a Job, and who deletes it without a policy is told so', async () => {
+    const [jobs] = await kubernetesKinds('jobs.batch/v1');
+    const at = world({ resources: [...EVERYTHING, jobs] });
+    const path = '/apis/batch/v1/namespaces/default/jobs';
+    const warned = async (query: string, body?: object): Promise<boolean> => {
+      const { headers } = await at.rig.call('DELETE', `${path}${query}`, body);
+      return headers.get('warning')?.includes('child pods are preserved by default when jobs are deleted') === true;
+    };
+    const made = [await warned('/a'), await warned('/a?gracePeriodSeconds=0'), await warned('')];
+    made.push(
+      await warned('/a?propagationPolicy=Orphan'),
+      await warned('/a', { orphanDependents: true }),
+      await warned('/a', { propagationPolicy: 'Background' }),
+    );
+    expect(made).toEqual([true, true, true, false, false, false]);
+  });
+
   test('in the foreground it goes first', async () => {
     const at = world();
     const owner = await at.create('owner');

@@ -129,6 +129,28 @@ describe('a registered webhook', () => {
     ]);
   });
 
+  it('is told the options that count, and no others', async () => {
+    const { call } = start();
+    await register(call, 'Validating', webhook('all'));
+    const told = (): object => reviews.asked.splice(0).map(({ review }) => review.request.options);
+    const head = (verb: string): object => ({ kind: `${verb}Options`, apiVersion: 'meta.k8s.io/v1' });
+    await call('POST', `${MAPS}?propagationPolicy=Orphan&gracePeriodSeconds=3&fieldManager=me`, map('a'));
+    expect(told()).toEqual([{ ...head('Create'), fieldManager: 'me' }]);
+    const body = { gracePeriodSeconds: -3, propagationPolicy: 'Background' };
+    await call('DELETE', `${MAPS}/a?gracePeriodSeconds=5&propagationPolicy=Orphan&fieldManager=me`, body);
+    expect(told()).toEqual([{ ...head('Delete'), gracePeriodSeconds: 1, propagationPolicy: 'Background' }]);
+    for (const name of ['a', 'b']) await call('POST', MAPS, map(name));
+    reviews.asked.length = 0;
+    await call('DELETE', MAPS);
+    // That each is still the one that was listed is not a precondition of the client.
+    expect(told()).toEqual([head('Delete'), head('Delete')]);
+    await call('POST', MAPS, map('a'));
+    const unsafe = 'ignoreStoreReadErrorWithClusterBreakingPotential';
+    expect((await call('DELETE', `${MAPS}/a?${unsafe}=true`)).code).toBe(409);
+    expect((await call('DELETE', `${MAPS}/a`, { [unsafe]: true })).code).toBe(409);
+    expect((await call('DELETE', `${MAPS}/a`, { [unsafe]: false })).code).toBe(200);
+  });
+
   it('refuses with its code, reason, words and details, and warns', async () => {
     const { call } = start();
     await register(call, 'Validating', webhook('a'), webhook('b'));
@@ -479,6 +501,23 @@ describe('mutating webhooks', () => {
       'response.status.code: expected a whole number, got "403"',
     ],
     ['details that are none', { allowed: false, status: { details: 9 } }, 'response.status.details: expected an object, got 9'],
+    [
+      'a patch that was not encoded',
+      { allowed: true, patchType: 'JSONPatch', patch: [{ op: 'add', path: '/data', value: {} }] },
+      'response.patch: expected base64, got [{"op":"add",',
+    ],
+    ['annotations that are none', { allowed: true, auditAnnotations: { a: 1 } }, 'response.auditAnnotations: expected an object'],
+    [
+      'causes that are none',
+      { allowed: false, status: { details: { causes: 'x' } } },
+      'response.status.details.causes: expected',
+    ],
+    [
+      'a time to wait that is none',
+      { allowed: false, status: { details: { retryAfterSeconds: 'x' } } },
+      'response.status.details.retryAfterSeconds: expected a whole number, got "x"',
+    ],
+    ['a code that is too large', { allowed: false, status: { code: 1e20 } }, 'response.status.code: expected a whole number'],
     ['503', { raw: 'gone', httpStatus: 503 }, 'failed to call webhook: the server is currently unable to handle the request'],
     ['500', { raw: 'gone', httpStatus: 500 }, 'an error on the server ("gone") has prevented the request from succeeding'],
     ['404', { raw: 'gone', httpStatus: 404 }, 'the server could not find the requested resource'],
@@ -511,6 +550,14 @@ describe('mutating webhooks', () => {
     reviews.decide.set('/a', () => ({ ...more, patch: encode(patch) }));
     const answer = await call('POST', MAPS, { metadata: { name: 'x' } });
     expect([answer.code, answer.body.data]).toEqual([code, data]);
+  });
+
+  it('may warn of nothing, which is left out', async () => {
+    const { call } = start();
+    await register(call, 'Mutating', webhook('a'));
+    reviews.decide.set('/a', () => ({ allowed: true, warnings: ['', null, 'careful'] }));
+    const answer = await call('POST', MAPS, map('x'));
+    expect([answer.code, warningsOf(answer)]).toEqual([201, ['careful']]);
   });
 
   it('that say null instead of a verdict refuse', async () => {
@@ -553,6 +600,10 @@ describe('mutating webhooks', () => {
     expect((await call('POST', MAPS, map('x', {}))).code).toBe(422);
     reviews.decide.set('/a', () => patched({ op: 'add', path: '/data', value: 7 }));
     expect((await call('POST', MAPS, map('x', {}))).code).toBe(500);
+    reviews.decide.set('/a', () => patched({ op: 'add', path: '/kind', value: 'Secret' }));
+    const { code, body } = await call('POST', MAPS, map('x', {}));
+    const why = 'admission webhook "a.example.com": expected a ConfigMap of v1, got a Secret of v1';
+    expect([code, body.message]).toEqual([500, `Internal error occurred: ${why}`]);
   });
 });
 

@@ -20,6 +20,8 @@ const rules = (...given: (string | object)[]): JsonSchema => ({
 });
 const any = (rule: string): JsonSchema => ({ 'x-kubernetes-preserve-unknown-fields': true, ...rules(rule) });
 
+const MANY_KEYS = Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`k${at}`, at]));
+
 describe('rules', () => {
   test.each<[string, unknown]>([
     ['self.min <= self.max', { min: 1, max: 2 }],
@@ -281,9 +283,42 @@ describe('rules', () => {
     ["lists.range(1000).all(x, !semver('1.2.3+' + self).isLessThan(semver('1.2.3')))", 'a'.repeat(20_000)],
     ['lists.range(1000).all(x, format.dns1123Label().validate(self).hasValue())', 'a'.repeat(20_000)],
     ['lists.range(1000).all(x, strings.quote(self).size() > 0)', 'a'.repeat(20_000)],
+    ...[
+      'contains(self.b)',
+      'indexOf(self.b) > 0',
+      'lastIndexOf(self.b) > 0',
+      "replace(self.b, '') != ''",
+      'split(self.b) != []',
+    ].map((each): [string, unknown] => [
+      `self.a.${each}`,
+      { a: 'a'.repeat(200_000), b: `${'a'.repeat(50)}b${'a'.repeat(50_000)}` },
+    ]),
+    ['lists.range(9000).all(x, self.size() > 1)', MANY_KEYS],
+    ['lists.range(9000).all(x, size(self) > 1)', MANY_KEYS],
+    ['lists.range(9000).all(x, self.exists(y, true))', MANY_KEYS],
+    ['lists.range(9000).all(x, self.exists(y, z, true))', MANY_KEYS],
+    ["lists.range(9000).all(x, timestamp('2026-01-02T03:04:05Z').getHours('Europe/Berlin') == 4)", {}],
+    ['lists.range(9000).exists(x, int(self) == 1)', 'x'],
+    ['duration(self) == duration(self)', '1h'.repeat(250_000)],
+    ['cel.bind(u, url(self), lists.range(1000).all(x, u.getQuery().size() > 0))', `http://x/?${'a&'.repeat(20_000)}`],
+    ['lists.range(1000).all(x, self.charAt(19999) == "a")', 'a'.repeat(20_000)],
   ])('cost no more than they may: %s', async (rule, value) => {
     const [first] = await said(any(rule), value);
     expect(first).toMatch(/call cost exceeds limit for rule/);
+  });
+
+  test('see the values of a member that a URL has many times, in a moment', async () => {
+    const rule = any('url(self).getQuery()["a"].size() == 50000 && url(self).getQuery()["b"] == ["1", "2"]');
+    expect(await said(rule, `http://x/?b=1&${'a&'.repeat(50_000)}b=2`)).toEqual([]);
+  });
+
+  test('compare what is deep by its values, and keep few types of it', async () => {
+    const deep = (value: unknown): unknown => [[[[[{ a: { b: { c: [value] } } }]]]]];
+    const value = { one: deep(1), other: deep('x') };
+    expect(await said(any('self.one == self.one && self.one != self.other'), value)).toEqual([]);
+    // As many types as there are values would be kept for as long as the program runs.
+    const [first] = await said(any('self.one < self.other'), value);
+    expect(first).toContain('no such overload: dyn<list<list<list<list<dyn>>>>> < dyn<list<list<list<list<dyn>>>>>');
   });
 
   test('have no patterns beyond a length, and keep those of ordinary ones', async () => {
@@ -542,6 +577,19 @@ describe('rules of a definition', () => {
       );
       expect(cause?.message).toMatch(/\^$/);
     }
+  });
+
+  test('may be as long as upstream lets them be, in code points', async () => {
+    const faultOf = async (count: number): Promise<string | undefined> => {
+      const rule = `self.a != '${'\u{1F600}'.repeat(count - 12)}'`;
+      const spec = { type: 'object', properties: { a: { type: 'string' } }, ...rules({ rule, message: 'no' }) };
+      const [cause] = await structuralFaults({ type: 'object', properties: { spec } }, { path: 'schema' });
+      return cause?.message.split('compilation failed: ').at(-1);
+    };
+    expect(await faultOf(100_000)).toBe(undefined);
+    expect(await faultOf(100_001)).toBe(
+      'ERROR: <input>:-1:0: expression code point size exceeds limit: size: 100001, limit 100000',
+    );
   });
 
   test('are shown with their line and its place', async () => {

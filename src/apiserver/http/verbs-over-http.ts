@@ -30,7 +30,7 @@ import { evictObject } from '../verbs/evict.ts';
 import { managerCauses, type Writer } from '../verbs/managed-fields.ts';
 import { normalized, shown } from '../verbs/metadata.ts';
 import { getObject, listObjects, presenting, watchObjects } from '../verbs/read.ts';
-import { type DeleteTerms, deleteObject, deleteObjects } from '../verbs/remove.ts';
+import { type DeleteTerms, deleteObject, deleteObjects, deletionWarning } from '../verbs/remove.ts';
 import { createObject, toChange, updateObject } from '../verbs/write.ts';
 import { EventStream, type Presentation } from './event-encoder.ts';
 import { choosePresentation, PLAIN, type Subject, wantsEventStream } from './presentation.ts';
@@ -190,7 +190,11 @@ function readOrphan(sent: unknown, query: string | null): boolean | undefined {
  */
 async function readDeleteTerms(task: Task): Promise<OwnDeleteTerms> {
   const bytes = await bodyInTurn(task, MAX_OPTIONS_BYTES);
-  return toDeleteTerms(task, (bytes.length === 0 ? null : await readOptions(bytes, typeOf(task.request), task.signal)) ?? {});
+  const sent = bytes.length === 0 ? null : await readOptions(bytes, typeOf(task.request), task.signal);
+  const terms = toDeleteTerms(task, sent ?? {});
+  const warning = deletionWarning(task.context, terms);
+  if (warning !== undefined) task.tell(warning);
+  return terms;
 }
 
 type OwnDeleteTerms = Pick<DeleteTerms, 'dryRun' | 'preconditions' | 'propagation' | 'gracePeriodSeconds'>;
@@ -199,6 +203,7 @@ function toDeleteTerms(task: Task, body: unknown): OwnDeleteTerms {
   const { query } = task;
   if (!isRecord(body) || !isText(body.apiVersion ?? '') || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
     throw badRequest('the body is not a DeleteOptions object');
+  if (body[UNSAFE] === true || readFlag(query.get(UNSAFE)) === true) throw refused(409, 'Conflict', IS_READABLE);
   const { propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
   const dryRun = body.dryRun ?? [];
   if (!Array.isArray(dryRun) || !dryRun.every(isText)) throw badRequest('dryRun: expected a list of strings');
@@ -215,9 +220,14 @@ function toDeleteTerms(task: Task, body: unknown): OwnDeleteTerms {
     dryRun: tries.length > 0,
     preconditions: toPreconditions(task, body.preconditions ?? {}),
     propagation: (asked as DeleteTerms['propagation'] | null) ?? undefined,
-    gracePeriodSeconds: grace === undefined ? undefined : Number(grace),
+    // Upstream, less than nothing is a second.
+    gracePeriodSeconds: grace === undefined ? undefined : Number(grace) < 0 ? 1 : Number(grace),
   };
 }
+
+/** Deletes what cannot be read, without its finalizers and whatever asks before a deletion. */
+const UNSAFE = 'ignoreStoreReadErrorWithClusterBreakingPotential';
+const IS_READABLE = `${UNSAFE}: unsafe deletion is not allowed because the object is decodable from storage`;
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 

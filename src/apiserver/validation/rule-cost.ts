@@ -1,3 +1,5 @@
+import { getOrMake } from '../../watch/errors.ts';
+
 /** What rules cost. Each step costs one; a value costs its size wherever it is read. */
 
 /** What the running expression may still cost, and the error of one that costs more: a single one, as loops meet it often. */
@@ -23,8 +25,7 @@ function sizeOf(value: object): number {
   const known = sizes.get(value);
   if (known !== undefined) return known;
   if (value instanceof Uint8Array) return value.length >> 2;
-  const isPlain = Array.isArray(value) || value instanceof Map || value.constructor === undefined || value.constructor === Object;
-  if (!isPlain) return 1;
+  if (!Array.isArray(value) && !(value instanceof Map) && !isPlain(value)) return 1;
   let size = 1;
   const parts = Array.isArray(value) ? value : value instanceof Map ? value.values() : Object.values(value);
   for (const each of parts) size += sizeIn(each);
@@ -32,11 +33,65 @@ function sizeOf(value: object): number {
   return size;
 }
 
+const isPlain = (value: object): boolean => value.constructor === undefined || value.constructor === Object;
+
 /** The cost of reading all of a value. */
 export function costOf(value: unknown): number {
   if (typeof value === 'string') return value.length >> 5;
   if (typeof value !== 'object' || value === null) return 0;
   return value instanceof Uint8Array ? value.length >> 5 : sizeOf(value) >> 3;
+}
+
+/** What is done with the value of a part of an expression beyond reading it, and is charged when that is known. */
+export type Use = (value: unknown) => void;
+
+/** The whole value is compared. */
+export const compared: Use = (value) => spend(costOf(value));
+
+const keyCounts: WeakMap<object, number> = new WeakMap();
+
+/** The keys of a map are counted or listed, however few are looked at: upstream's maps know their number, and ours do not. */
+const listed: Use = (value) => {
+  const isMap = value instanceof Map || (typeof value === 'object' && value !== null && isPlain(value));
+  if (!isMap || Array.isArray(value)) return;
+  spend(getOrMake(keyCounts, value, () => (value instanceof Map ? value.size : Object.keys(value).length)) / 4);
+};
+
+/** A text of another form takes long to be refused. */
+const converted: Use = (value) => {
+  if (typeof value === 'string') spend(value.length / 4);
+};
+
+/** A time in a zone takes 50 us and more to be told. */
+const inZone: Use = () => spend(1_024);
+
+/**
+ * A text is looked for in another, which takes up to the product of their lengths: engines of JavaScript are fast only for most
+ * texts. Upstream charges it for the same reason.
+ */
+function searched(): readonly [Use, Use] {
+  const lengths: [number, number] = [0, 0];
+  const use =
+    (which: 0 | 1): Use =>
+    (value) => {
+      lengths[which] = typeof value === 'string' ? value.length : 0;
+      const pairs = lengths[0] * lengths[1];
+      if (pairs === 0) return;
+      lengths.fill(0);
+      spend(pairs / 256);
+    };
+  return [use(0), use(1)];
+}
+
+const SEARCHES: ReadonlySet<string> = new Set(['contains', 'indexOf', 'lastIndexOf', 'replace', 'split']);
+
+/** How a call of a function uses what it is called on, and its first argument. */
+export function usesIn(name: string, isMethod: boolean): { readonly target?: Use; readonly first?: Use } {
+  if (!isMethod) return name === 'size' ? { first: listed } : name === 'duration' ? { first: converted } : {};
+  if (/^get[A-Z]/.test(name)) return { first: inZone };
+  if (!SEARCHES.has(name)) return { target: listed };
+  const [target, first] = searched();
+  return { target, first };
 }
 
 /** A value of one of Kubernetes' own types. Two are equal if their texts are. */

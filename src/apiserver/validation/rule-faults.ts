@@ -14,6 +14,7 @@ import { bounded, goEscaped, invalidCause } from './causes.ts';
 import { faultOfPattern, MAX_SIZE, sizeOf } from './patterns.ts';
 import { NAMESPACES } from './rule-libraries.ts';
 import { UPSTREAM_WORDS } from './rule-macros.ts';
+import { lookInto, type Node } from './rule-steps.ts';
 import { clausesOf, misformatted, REFUSALS } from './rule-text.ts';
 import {
   type Cel,
@@ -23,8 +24,6 @@ import {
   FORMATS,
   isFunction,
   loadCel,
-  lookInto,
-  type Node,
   namesIn,
   withVariables,
 } from './rules.ts';
@@ -35,6 +34,9 @@ const MAX_CAUSES = 100;
 /** The most object types for the rules of one place, and for all of a schema; beyond that, nothing deeper is checked. */
 const MAX_TYPES_OF_PLACE = 100;
 const MAX_TYPES = 10_000;
+
+/** The longest expression. Upstream: cel-go's `expressionSizeCodePointLimit`. */
+const MAX_CODE_POINTS = 100_000;
 
 /** A place that has rules. */
 interface Place {
@@ -206,7 +208,7 @@ class ExpressionTypes {
     this.#all = all;
     this.#known = new Map(Object.entries(known).map(([name, schema]) => [schema, name]));
     this.typed = all.cel.bare.clone();
-    this.#named = new Set(expressions.flatMap((each) => each.match(/\w+/g) ?? []));
+    this.#named = new Set(expressions.flatMap((each) => (excessOf(each) ? [] : (each.match(/\w+/g) ?? []))));
   }
 
   /** The type of what a schema describes; undefined if it does not say. */
@@ -248,6 +250,8 @@ class ExpressionTypes {
   }
 
   check(text: string, wanted: 'bool' | 'string', { typed, running }: Environments): Checked {
+    const excess = excessOf(text);
+    if (excess !== undefined) return { fault: `compilation failed: ${excess}`, names: NO_NAMES };
     const names = new Set<string>();
     try {
       const { ast, check } = typed.parse(text);
@@ -288,6 +292,15 @@ class ExpressionTypes {
     if (faultOfPattern(pattern.args) === undefined) return;
     throw new CelFault(`invalid ${node.args[0]} argument`, pattern.start);
   }
+}
+
+/** What is wrong with an expression that is too long to be looked at. */
+function excessOf(text: string): string | undefined {
+  if (text.length <= MAX_CODE_POINTS) return undefined;
+  let size = 0;
+  for (const _ of text) size++;
+  if (size <= MAX_CODE_POINTS) return undefined;
+  return `ERROR: <input>:-1:0: expression code point size exceeds limit: size: ${size}, limit ${MAX_CODE_POINTS}`;
 }
 
 /** What is wrong with `'...'.format([...])`, if both are literals. */

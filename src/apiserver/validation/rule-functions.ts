@@ -4,6 +4,7 @@
  */
 
 import { put } from '../../storage/json.ts';
+import { getOrMake } from '../../watch/errors.ts';
 import { readQuantity } from '../kinds/quantity.ts';
 import { hasFormat } from './formats.ts';
 import { type Program, programOf, sizeOf } from './patterns.ts';
@@ -211,15 +212,17 @@ const escapedPath = (path: string): string =>
         Array.from(utf8[0].encode(all), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
       );
 
-/** Parts that have no right form are left out. */
+/** Parts that have no right form are left out. A URL may be asked many times, so each time costs its query. */
 function queryOf({ query }: Url): object {
-  const made: Record<string, string[]> = {};
+  spend(1 + query.length / 4);
+  const values = new Map<string, string[]>();
   for (const part of query.split('&')) {
     if (part === '' || /;|%(?![0-9a-fA-F]{2})/.test(part)) continue;
-    const [name = '', ...values] = part.replaceAll('+', ' ').split('=');
-    const key = unescaped(name);
-    put(made, key, [...(Object.hasOwn(made, key) ? (made[key] as string[]) : []), unescaped(values.join('='))]);
+    const [name = '', ...rest] = part.replaceAll('+', ' ').split('=');
+    getOrMake(values, unescaped(name), (): string[] => []).push(unescaped(rest.join('=')));
   }
+  const made: Record<string, string[]> = {};
+  for (const [name, list] of values) put(made, name, list);
   return made;
 }
 

@@ -20,10 +20,11 @@ import { fromBase64 } from '../kinds/base64.ts';
 import type { Json } from '../request/json.ts';
 import { duplicateCause, forbiddenCause, invalidCause, MAX_CAUSES, requiredCause } from './causes.ts';
 import { toPattern, withPatterns } from './patterns.ts';
-import { costOf, isOptional, type Keyed, keyOf, meter, OVER, sizeIn, sizes, spend } from './rule-cost.ts';
+import { type Keyed, keyOf, meter, OVER, sizeIn, sizes } from './rule-cost.ts';
 import { functionsWith, VALUE_TYPES } from './rule-functions.ts';
 import { NAMESPACES, type Optionals } from './rule-libraries.ts';
-import { type Macro, macrosWith } from './rule-macros.ts';
+import { macrosWith } from './rule-macros.ts';
+import { metered, type Node, TELL_LESS, tellLess } from './rule-steps.ts';
 import { isAnywhere, type Structural, toStructural } from './structural.ts';
 import { isAsBefore, itemsByKey } from './values.ts';
 
@@ -56,29 +57,6 @@ export interface CelEnvironment {
   registerOperator(signature: string, handler: (...args: never[]) => unknown): CelEnvironment;
   registerType(name: string, type: object): CelEnvironment;
   getDefinitions(): { readonly functions: readonly { readonly name: string; readonly receiverType: string | null }[] };
-}
-
-interface Checker {
-  check(node: Node, ctx: unknown): unknown;
-}
-
-/** A part of an expression. */
-export interface Node {
-  readonly op: string;
-  /** Depends on `op`: other parts, names, a value. */
-  readonly args: unknown[] | string;
-  readonly start: number;
-  readonly end: number;
-  /** The whole expression. */
-  readonly input: string;
-  /** Set once it has been checked. */
-  readonly checkedType?: { readonly name: string; readonly kind: string; readonly keyType?: { readonly name: string } };
-  /** The functions with its name; set once it has been checked. */
-  readonly candidates?: { readonly declarations: { readonly length: number } };
-  /** `macro`: of a call of one. */
-  readonly meta: { readonly macro?: { -readonly [K in keyof Macro]: Macro[K] } };
-  check: (checker: Checker, node: Node, ctx: unknown) => unknown;
-  evaluate: (...args: unknown[]) => unknown;
 }
 
 /** The environments in which expressions are compiled. */
@@ -133,6 +111,7 @@ export async function loadCel(who: string = 'a schema with rules', what: string 
   const having = (types: Readonly<Record<string, string>>): CelEnvironment => withVariables(running, types);
   const [plain, optional] = [having({ self: 'dyn', oldSelf: 'dyn' }), having({ self: 'dyn', oldSelf: 'optional<dyn>' })];
   const condition = having(CONDITION_VARIABLES);
+  for (const each of [plain, optional, condition]) each.parse(`${TELL_LESS}()`)({});
   const converters = Object.entries(FORMATS).flatMap(([format, { from }]) =>
     from ? [[format, plain.parse(from)] as const] : [],
   );
@@ -186,71 +165,15 @@ function taught(env: CelEnvironment, { optional, isChecked }: { optional: Option
   }
   for (const [signature, handler] of functionsWith(optional, isChecked)) env.registerFunction(signature, handler);
   for (const [signature, macro] of Object.entries(macrosWith(optional))) env.registerFunction(signature, macro);
+  if (!isChecked) env.registerFunction(`${TELL_LESS}(): bool`, tellLess);
   return env;
-}
-
-const DEEP: ReadonlySet<string> = new Set(['==', '!=', 'in']);
-
-/** Functions of CEL that are replaced by others, which charge their cost. */
-const INSTEAD: ReadonlyMap<unknown, string> = new Map([
-  ['matches', 'matchesRe2'],
-  ['join', 'joinMetered'],
-  ['trim', 'trimSpace'],
-  ['lowerAscii', 'toLowerAscii'],
-  ['upperAscii', 'toUpperAscii'],
-]);
-
-/** Charges every step of an expression, and makes its patterns linear. Returns the names that it uses. */
-function metered(node: unknown, isCompared: boolean, names: Set<string>): void {
-  if (Array.isArray(node)) {
-    for (const each of node) metered(each, isCompared, names);
-    return;
-  }
-  if (typeof (node as Partial<Node> | null | undefined)?.evaluate !== 'function') return;
-  const each = node as Node;
-  if (each.op === 'id') names.add(String(each.args));
-  if (each.op === 'call' && each.args[0] === 'has') lookInto(each);
-  if (each.op === 'rcall' && Array.isArray(each.args)) each.args[0] = INSTEAD.get(each.args[0]) ?? each.args[0];
-  let inner = each.evaluate;
-  const step = function (this: unknown, ...args: unknown[]): unknown {
-    spend(1);
-    const value = inner.apply(each, args);
-    if (typeof value === 'string' || Array.isArray(value) || value instanceof Uint8Array || isCompared) spend(costOf(value));
-    return value;
-  };
-  Object.defineProperty(each, 'evaluate', {
-    get: () => step,
-    set: (made: Node['evaluate']) => {
-      inner = made;
-    },
-  });
-  metered(each.args, DEEP.has(each.op), names);
-}
-
-/** `has` of cel-js looks only below a name, and does not check the members on its path. Returns what it looks for. */
-export function lookInto(call: Node): Node | undefined {
-  const [, [argument]] = call.args as unknown as [string, readonly Node[]];
-  const { macro } = call.meta;
-  if (macro === undefined || argument?.op !== '.') return undefined;
-  const [operand, name] = argument.args;
-  macro.typeCheck = (checker, _macro, context) => {
-    checker.check(argument, context);
-    return checker.getType('bool');
-  };
-  macro.evaluate = (evaluator, _macro, context) => {
-    const given = evaluator.run(operand as Node, context);
-    if (isOptional(given) && !given.hasValue()) return false;
-    const value = isOptional(given) ? given.value() : given;
-    return evaluator.debugType(value).fieldLazy(value, name, argument, evaluator) !== undefined;
-  };
-  return argument;
 }
 
 /** Compiles an expression. Throws an Error that says what is wrong with it. */
 export function compiled(env: CelEnvironment, text: string, type: string): { program: Program; names: ReadonlySet<string> } {
   const program = env.parse(text);
   const names = new Set<string>();
-  metered(program.ast, false, names);
+  metered(program.ast, undefined, names);
   const { valid, type: given, error } = program.check();
   if (!valid) throw error;
   if (given !== type && given !== 'dyn') throw new Error(`cel expression must evaluate to a ${type}`);

@@ -40,13 +40,23 @@ const OF_PROPAGATION = { Orphan: [ORPHAN], Foreground: [FOREGROUND], Background:
 /** Kubernetes' own kinds whose dependents stay unless a deletion says otherwise. Upstream: `DefaultGarbageCollectionPolicy`. */
 const ORPHANING: readonly string[] = ['jobs.batch', 'replicationcontrollers'];
 
+const isOrphaning = ({ resourceName, shape }: ResourceContext['info']): boolean =>
+  shape !== undefined && ORPHANING.includes(resourceName);
+
+/** What a client is told who may not expect what happens to dependents. Upstream: `deleteOptionWarnings`. */
+export function deletionWarning(
+  { info, collected }: ResourceContext,
+  { propagation }: Pick<DeleteTerms, 'propagation'>,
+): string | undefined {
+  if (!collected || propagation !== undefined || info.plural !== 'jobs' || !isOrphaning(info)) return undefined;
+  return 'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning';
+}
+
 /** The finalizers with which an object's deletion begins. Upstream: `deletionFinalizersForGarbageCollection`. */
 function finalizersOf(context: ResourceContext, { metadata }: KubernetesObject, terms: DeleteTerms): readonly string[] {
   const { finalizers = [] } = metadata ?? {};
-  const { resourceName, shape } = context.info;
-  const isOrphaning =
-    shape !== undefined && ORPHANING.includes(resourceName) && !finalizers.some((each) => each === ORPHAN || each === FOREGROUND);
-  const propagation = terms.propagation ?? (isOrphaning ? 'Orphan' : undefined);
+  const isDecided = finalizers.some((each) => each === ORPHAN || each === FOREGROUND);
+  const propagation = terms.propagation ?? (!isDecided && isOrphaning(context.info) ? 'Orphan' : undefined);
   if (!context.collected || propagation === undefined) return finalizers;
   const own: readonly string[] = OF_PROPAGATION[propagation];
   const others = finalizers.filter((each) => each !== ORPHAN && each !== FOREGROUND);
@@ -215,10 +225,11 @@ export async function deleteObjects<T extends KubernetesObject>(
     const pause = at % STRIDE === STRIDE - 1 ? pace.pause() : undefined;
     if (pause) await pause;
     terms.signal?.throwIfAborted();
-    const { uid = metadata?.uid, resourceVersion } = terms.preconditions ?? {};
     const place = { namespace: namespace ?? metadata?.namespace, name: metadata?.name ?? '' };
+    // Not a precondition of the client, which webhooks are told.
+    const isListed = (current: KubernetesObject): boolean => current.metadata?.uid === metadata?.uid;
     try {
-      await deleteObject(context, place, { ...terms, preconditions: { uid, resourceVersion } });
+      await deleteObject(context, place, { ...terms, preconditions: { ...terms.preconditions, holds: isListed } });
       deleted.push(each);
     } catch (error) {
       const isGone = hasCode(error, 404) || (hasCode(error, 409) && terms.preconditions === undefined);

@@ -13,6 +13,7 @@ import { isRecord, isWatchError, tried, whyOf } from '../../watch/errors.ts';
 import { inPieces } from '../../watch/fair-queue.ts';
 import { fromBase64 } from '../kinds/base64.ts';
 import type { ServiceAddress } from '../options.ts';
+import type { Json } from '../request/json.ts';
 import { jsonStart, quoted } from '../validation/causes.ts';
 import { REVIEW_VERSIONS, type WebhookDefinition } from './configurations.ts';
 
@@ -214,6 +215,41 @@ interface Raw extends Omit<WebhookAnswer, 'patch'> {
   readonly patch: string | undefined;
 }
 
+type Expected = readonly [what: string, is: (value: unknown) => boolean];
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isWhole = (value: unknown): boolean => Number.isInteger(value) && Math.abs(value as number) < 2 ** 31;
+/** Those of Go: null is the same as nothing. */
+const TEXT: Expected = ['a string', isText];
+const WHOLE: Expected = ['a whole number', isWhole];
+const OBJECT: Expected = ['an object', isRecord];
+const TEXTS: Expected = ['a list of strings', (value) => Array.isArray(value) && value.every((each) => isText(each ?? ''))];
+const ANNOTATIONS: Expected = [
+  'an object of strings',
+  (value) => isRecord(value) && Object.values(value).every((each) => isText(each ?? '')),
+];
+const isCause = (value: unknown): boolean =>
+  isRecord(value ?? {}) && ['reason', 'message', 'field'].every((name) => isText((value as Json | null)?.[name] ?? ''));
+const CAUSES: Expected = ['a list of causes', (value) => Array.isArray(value) && value.every(isCause)];
+
+/** What the members of an answer are: one of another type would have no effect, or reach the client as it is. */
+const SAID_BY_ALL = {
+  ...{ allowed: ['true or false', (value) => typeof value === 'boolean'], patch: ['base64', isText], patchType: TEXT },
+  ...{ auditAnnotations: ANNOTATIONS, warnings: TEXTS, status: OBJECT },
+} as const satisfies Readonly<Record<string, Expected>>;
+const SAID_OF_STATUS = { status: TEXT, message: TEXT, reason: TEXT, code: WHOLE, details: OBJECT } as const;
+const SAID_OF_DETAILS = {
+  ...{ name: TEXT, group: TEXT, kind: TEXT, uid: TEXT, retryAfterSeconds: WHOLE, causes: CAUSES },
+} as const;
+
+function refuse(given: object, members: Readonly<Record<string, Expected>>, path: string = ''): void {
+  for (const [name, [what, is]] of Object.entries(members)) {
+    const value = (given as Json)[name] ?? undefined;
+    if (value !== undefined && !is(value))
+      throw new Error(`response.${path}${name}: expected ${what}, got ${jsonStart(value, 100)}`);
+  }
+}
+
 /** Upstream: `VerifyAdmissionResponse`. */
 function checkAnswer(
   answer: unknown,
@@ -222,7 +258,6 @@ function checkAnswer(
   const { kind, apiVersion, response } = (isRecord(answer) ? answer : {}) as Readonly<Record<string, unknown>>;
   if (!isRecord(response)) throw new Error('webhook response was absent');
   const { patch, patchType, status, warnings } = response;
-  const allowed = response.allowed ?? false;
   // Reviews of v1beta1 say nothing of these.
   if (version === 'v1') {
     if (response.uid !== uid) throw new Error(`expected response.uid=${quoted(uid)}, got ${jsonStart(response.uid ?? '', 100)}`);
@@ -231,21 +266,14 @@ function checkAnswer(
     if (got !== expected) throw new Error(`expected webhook response of ${expected}, got ${got.slice(0, 200)}`);
     checkPatch({ patch, patchType, isMutating });
   }
-  const wrong = (name: string, value: unknown, expected: string): Error =>
-    new Error(`response.${name}: expected ${expected}, got ${jsonStart(value, 100)}`);
-  const isTexts = (value: unknown): value is string[] => Array.isArray(value) && value.every((each) => typeof each === 'string');
-  if (typeof allowed !== 'boolean') throw wrong('allowed', allowed, 'true or false');
-  if (!isTexts(warnings ?? [])) throw wrong('warnings', warnings, 'a list of strings');
-  if (!isRecord(status ?? {})) throw wrong('status', status, 'an object');
+  refuse(response, SAID_BY_ALL);
   const said = (status ?? {}) as WebhookAnswer['status'];
-  for (const name of ['message', 'reason'])
-    if (typeof (said[name] ?? '') !== 'string') throw wrong(`status.${name}`, said[name], 'a string');
-  if (!Number.isInteger(said.code ?? 0)) throw wrong('status.code', said.code, 'a whole number');
-  if (!isRecord(said.details ?? {})) throw wrong('status.details', said.details, 'an object');
+  refuse(said, SAID_OF_STATUS, 'status.');
+  refuse((said.details ?? {}) as object, SAID_OF_DETAILS, 'status.details.');
   return {
-    allowed,
+    allowed: response.allowed === true,
     status: said,
-    warnings: (warnings ?? []) as string[],
+    warnings: ((warnings ?? []) as (string | null)[]).filter((each): each is string => (each ?? '') !== ''),
     patch: isMutating && typeof patch === 'string' && patch !== '' ? patch : undefined,
   };
 }

@@ -274,6 +274,9 @@ export class RegisteredWebhooks {
       const change = await inPieces(toPatch(patch, { type: 'json', kind: row.kind ?? as }), { signal });
       const kind = row.kind ?? as;
       const made = (await inPieces(typed(kind, await inPieces(change(shown), { signal })), { signal })) as KubernetesObject;
+      const [own, other] = [`${kind.kind} of ${kind.apiVersion}`, `${made.kind} of ${made.apiVersion}`];
+      // Further on, it would be the mistake of the client.
+      if (other !== own) throw new Error(`expected a ${own}, got a ${other.slice(0, 200)}`);
       return as === info || row.kind ? made : await inPieces(presenting(info, made), { signal });
     } catch (error) {
       signal?.throwIfAborted();
@@ -320,7 +323,9 @@ const SERVER_INFO = { username: 'system:apiserver', groups: ['system:masters', '
 
 function writeOf(info: ResourceInfo, asked: Asked, writer: AdmittedWriter): Write {
   const { operation, subresource, place, oldObject, dryRun, signal } = asked;
-  const { gracePeriodSeconds = asked.gracePeriodSeconds, propagationPolicy = asked.propagation, ...texts } = writer.options;
+  const { gracePeriodSeconds, propagation: propagationPolicy } = asked;
+  const { fieldManager, fieldValidation } = writer.options;
+  const isDeletion = operation === 'DELETE';
   const { uid, resourceVersion } = asked.preconditions ?? {};
   const verb = operation.charAt(0) + operation.slice(1).toLowerCase();
   return {
@@ -328,9 +333,11 @@ function writeOf(info: ResourceInfo, asked: Asked, writer: AdmittedWriter): Writ
     row: rowOf(info, subresource || undefined) ?? info.main,
     userInfo: writer === SERVER ? SERVER_INFO : userOf(writer.user),
     options: {
-      ...{ kind: `${verb}Options`, apiVersion: 'meta.k8s.io/v1', ...(dryRun && { dryRun: ['All'] }), ...texts },
+      ...{ kind: `${verb}Options`, apiVersion: 'meta.k8s.io/v1', ...(dryRun && { dryRun: ['All'] }) },
+      ...(!isDeletion && fieldManager !== undefined && { fieldManager }),
+      ...(!isDeletion && fieldValidation !== undefined && { fieldValidation }),
       ...(propagationPolicy !== undefined && { propagationPolicy }),
-      ...(gracePeriodSeconds !== undefined && { gracePeriodSeconds: Number(gracePeriodSeconds) }),
+      ...(gracePeriodSeconds !== undefined && { gracePeriodSeconds }),
       ...((uid ?? resourceVersion) !== undefined && {
         preconditions: { ...(uid !== undefined && { uid }), ...(resourceVersion !== undefined && { resourceVersion }) },
       }),
