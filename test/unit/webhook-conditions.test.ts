@@ -28,6 +28,16 @@ it('says what has failed', async () => {
   await expect(holds(['object.b == 1', 'true', 'object.c == 1'])).rejects.toThrow(new Error(`[${why('b')}, ${why('c')}]`));
 });
 
+it('says the beginning and the end of a long expression that has failed', async () => {
+  const long = `object.b == "${'x'.repeat(50_000)}"`;
+  const failed: Error = await holds([long]).then(
+    () => new Error('none'),
+    (error) => error as Error,
+  );
+  expect(failed.message.length).toBeLessThan(1_100);
+  expect(failed.message).toMatch(/^expression 'object\.b == "x+\.\.\.x+"' resulted in error: no such key: b$/);
+});
+
 it('gives up what costs too much', async () => {
   const list = Array.from({ length: 100 }, (_, at) => at);
   const dear = 'object.l.all(a, object.l.all(b, object.l.all(c, a + b + c >= 0)))';

@@ -10,7 +10,7 @@
 import { getOrMake } from '../../watch/errors.ts';
 import { inPieces, type Work } from '../../watch/fair-queue.ts';
 import type { FieldCause } from '../definition.ts';
-import { duplicateCause, invalidCause, requiredCause } from '../validation/causes.ts';
+import { duplicateCause, invalidCause, middleCut, requiredCause } from '../validation/causes.ts';
 import { qualifiedFaults } from '../validation/formats.ts';
 import { conditionFaults } from '../validation/rule-faults.ts';
 import { type Cel, compiled, Evaluation, loadCel, type Program } from '../validation/rules.ts';
@@ -28,6 +28,9 @@ interface ConditionVariables {
   /** An AdmissionRequest without the objects. */
   readonly request: object;
 }
+
+/** The most characters of an expression in an error. */
+const MAX_SHOWN_CHARS = 1_000;
 
 /** The most conditions of a webhook. */
 const MAX_CONDITIONS = 64;
@@ -64,7 +67,8 @@ function* holding(
     const program = getOrMake(programs, condition, () => compiled(cel.condition, expression, 'bool').program);
     const { value, error } = evaluation.ask(program, context);
     if (value === false) return false;
-    if (value !== true) failed.push(`expression '${expression}' resulted in error: ${error ?? TOO_DEAR}`);
+    if (value !== true)
+      failed.push(`expression '${middleCut(expression, MAX_SHOWN_CHARS)}' resulted in error: ${error ?? TOO_DEAR}`);
   }
   if (failed.length > 0) throw new Error(failed.length === 1 ? failed[0] : `[${failed.join(', ')}]`);
   return true;
