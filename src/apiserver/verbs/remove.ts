@@ -227,7 +227,7 @@ export async function deleteObjects<T extends KubernetesObject>(
     terms.signal?.throwIfAborted();
     const place = { namespace: namespace ?? metadata?.namespace, name: metadata?.name ?? '' };
     // Not a precondition of the client, which webhooks are told.
-    const isListed = (current: KubernetesObject): boolean => current.metadata?.uid === metadata?.uid;
+    const isListed = (current: KubernetesObject): boolean => [undefined, current.metadata?.uid].includes(metadata?.uid);
     try {
       await deleteObject(context, place, { ...terms, preconditions: { ...terms.preconditions, holds: isListed } });
       deleted.push(each);
