@@ -52,6 +52,9 @@ describe('what belongs to an object that goes', () => {
     for (const each of made) children.push(await at.create(`of-${each.object.metadata.name}`, [refTo(each)]));
     await at.rig.call('POST', '/api/v1/namespaces', { metadata: { name: 'gone' } });
     await job('inside', [], { namespace: 'gone' });
+    // It goes at once: what it owns is in the namespace, too.
+    const watch = await at.rig.server.resource('jobs.batch/v1').in('gone').watch();
+    const seen = [(await watch.next()).value?.type];
     await at.delete(made[0] as Made);
     await at.delete(made[1] as Made, 'Background');
     await at.delete(owner);
@@ -61,6 +64,9 @@ describe('what belongs to an object that goes', () => {
     expect(left).toEqual([false, false, false, true, false, false]);
     expect((await at.get(children[0] as Made))?.ownerReferences ?? []).toEqual([]);
     expect((await at.rig.call('GET', '/api/v1/namespaces/gone')).code).toBe(404);
+    seen.push((await watch.next()).value?.type);
+    await watch.return();
+    expect(seen).toEqual(['ADDED', 'DELETED']);
   });
 
   test('stays with a Job, and who deletes it without a policy is told so', async () => {

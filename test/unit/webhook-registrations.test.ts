@@ -51,6 +51,26 @@ describe('registrations', () => {
     }
   });
 
+  it('with very many mistakes are refused for the first hundred', async () => {
+    const { call } = start();
+    const many = (name: string): string[] => Array.from({ length: 20_000 }, (_, at) => `${name}${at}`);
+    for (const more of [
+      { admissionReviewVersions: ['v1', ...many('A')] },
+      { rules: [{ operations: many('x'), apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] }] },
+      { objectSelector: { matchExpressions: [{ key: 'a', operator: 'In', values: many('-') }] } },
+    ]) {
+      const webhooks = [webhook('a', more)];
+      const { code, body } = await call('POST', `${CONFIGURATIONS}/validatingwebhookconfigurations`, {
+        metadata: { name: 'x' },
+        webhooks,
+      });
+      const told = body.details.causes.length;
+      // Long ones are fewer.
+      expect([code, told > 50]).toEqual([422, true]);
+      expect(body.message.slice(-20)).toContain(`, and ${101 - told} more]`);
+    }
+  });
+
   it('have their defaults, and names once', async () => {
     const { call } = start();
     const path = `${CONFIGURATIONS}/mutatingwebhookconfigurations`;
