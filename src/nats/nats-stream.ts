@@ -206,6 +206,11 @@ export class NatsStream implements HubSource {
       if (nameOf(error) !== 'StreamNotFoundError' || create === undefined) throw error;
       info = await this.link.answered(manager.streams.add(toConfig(this.settings)));
     }
+    // Of two that create it at once, the server may answer one before it knows when that was.
+    while (!isCreated(info) && !this.link.closed.aborted) {
+      await sleep(RETRY_MS.min);
+      info = await this.link.answered(manager.streams.info(stream));
+    }
     checkConfig(info.config, this.settings);
     const { created, state, config } = info;
     this.rememberedMs = config.duplicate_window / 1e6;
@@ -367,6 +372,11 @@ function checkConfig(config: StreamConfig, { stream, subject }: NatsSettings): v
   if (config.no_ack) throw invalid('stream', stream, 'a stream that acknowledges');
   const covers = [subject, `${subject}.>`].every((each) => config.subjects?.some((own) => own === each || own === '>'));
   if (!covers) throw invalid('stream', stream, `a stream with the subjects ${subject} and ${subject}.>`);
+}
+
+/** Whether the server says when the stream was created: its zero time is the year 1. */
+function isCreated({ created }: StreamInfo): boolean {
+  return !created.startsWith('0001-');
 }
 
 /** The identity of a stream: the nanosecond in which it was created. */

@@ -37,6 +37,21 @@ describe('what a hub says about its stream', () => {
     expect(stats(all)).toMatchObject({ phase: 'stopped' });
   });
 
+  test('has lost nothing while it knew nothing: a source that cannot say yet where it is, is asked again', async () => {
+    const source = new CountingSource();
+    const follow = source.follow.bind(source);
+    let asked = 0;
+    source.follow = async (...args) => (++asked < 3 ? undefined : follow(...args));
+    const all = worldOf(source);
+    for (let attempt = 0; attempt < 3; attempt++) {
+      await settle();
+      all.clock.advance(2_000);
+    }
+    await settle();
+    expect(asked).toBe(3);
+    expect(stats(all)).toMatchObject({ phase: 'following', resets: 0 });
+  });
+
   test('waits until it has come to what was the end when it began', async () => {
     const source = new CountingSource();
     for (let i = 1; i <= 3; i++) source.append(JSON.stringify(added(i)));

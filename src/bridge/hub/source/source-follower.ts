@@ -325,11 +325,11 @@ export class SourceFollower {
   }
 
   private reset(): void {
-    this.resets++;
     this.ready = false;
-    const known = this.position !== undefined;
+    if (this.position === undefined) return; // nobody was told anything yet
+    this.resets++;
     this.position = undefined;
-    if (known) this.parts.onReset();
+    this.parts.onReset();
   }
 
   private pause(delayMs: number): Promise<void> {
