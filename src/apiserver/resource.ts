@@ -34,8 +34,9 @@ import {
   WRITE_NAMES,
   type WriteOptions,
 } from '../cache/resource-client.ts';
+import { quickCopy } from '../storage/shared.ts';
 import { copyOf } from '../storage/values.ts';
-import { checkOptions, invalid, refusedBy, toJson } from '../watch/errors.ts';
+import { checkOptions, invalid, isRecord, refusedBy, toJson, tried } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import { atOnce, inPieces, type Soon, type Work } from '../watch/fair-queue.ts';
 import type { Watch } from '../watch/watch.ts';
@@ -257,6 +258,8 @@ async function answered<R>(
 
 /** The object as if it had come as JSON: it shares nothing with the caller. */
 function plain(object: object, name: string = 'object'): KubernetesObject {
+  const quick = isRecord(object) ? tried(() => quickCopy(object)) : undefined;
+  if (quick !== undefined) return quick;
   try {
     return parseJson(new TextEncoder().encode(toJson(name, object))) as KubernetesObject;
   } catch (error) {

@@ -9,26 +9,33 @@ import type { Share } from './values.ts';
 export const sharing =
   (kept: object): Share =>
   (whole) => {
-    [left, copies] = [MAX_VALUES, true];
+    [left, copies, shares] = [MAX_VALUES, true, true];
     return sharedWith(kept, whole);
   };
 
 /** Keeps an object itself, which nobody else has. */
 export const keeping = (): Share => (whole) => {
-  [left, copies] = [MAX_VALUES, false];
+  [left, copies, shares] = [MAX_VALUES, false, true];
   return sharedWith(undefined, whole);
 };
+
+/** What JSON makes of a value, as a copy that shares nothing with it; undefined if it has to be written and parsed to tell. */
+export function quickCopy<T extends object>(value: T): T | undefined {
+  [left, copies, shares] = [MAX_VALUES, true, false];
+  return sharedWith(undefined, value) as T | undefined;
+}
 
 /** The most values that are checked, in one go: about a millisecond. Objects with more are parsed. */
 const MAX_VALUES = 8_192;
 let left = 0;
 let copies = true;
+let shares = true;
 
 /** What JSON makes of a value, sharing parts of a kept value; undefined if it has to be parsed to tell. */
 function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
   if (--left < 0) return undefined;
   if (typeof value !== 'object') return typeof value === 'number' && !isExact(value) ? undefined : value;
-  if (value === kept || value === null || constant.get(value)) return value;
+  if (value === kept || value === null || (shares && constant.get(value))) return value;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (
     depth > MAX_DEPTH ||
@@ -49,15 +56,16 @@ function sharedWith(kept: unknown, value: unknown, depth: number = 0): unknown {
     const isText = typeof member === 'string';
     const made = isText ? member : sharedWith((before as Record<string, unknown>)[name], member, depth + 1);
     if (isText && --left < 0) return undefined;
-    if (made === undefined || typeof made === 'function' || typeof made === 'symbol') return undefined;
+    if (made === undefined || typeof made === 'function' || typeof made === 'symbol' || typeof made === 'bigint')
+      return undefined;
     if (copies) put(copy as Record<string, unknown>, name as string, made);
   }
   return copy;
 }
 
 const NOTHING = {};
-/** Deeper values are parsed. */
-const MAX_DEPTH = 256;
+/** Deeper values are parsed: a request may not have them. */
+const MAX_DEPTH = 127;
 /** Whether a number is the same after a round trip through JSON. */
 const isExact = (value: number): boolean => Number.isFinite(value) && !Object.is(value, -0);
 

@@ -2,8 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
-import { keeping, Recent, sharing } from '../../src/storage/shared.ts';
+import { keeping, noteConstant, quickCopy, Recent, sharing } from '../../src/storage/shared.ts';
 import { atVersion, Draft, dropEncoded, encoded, encodedBytes, preparing, toObject } from '../../src/storage/values.ts';
+import { isContainer } from '../../src/watch/errors.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
 
@@ -110,6 +111,44 @@ describe('what is kept instead of something', () => {
     for (const odd of [{ a: undefined }, [undefined], -0, Number.NaN, new Date(0), { toJSON: 1 }]) {
       expect(keeping()({ metadata: {}, odd })).toBeUndefined();
     }
+  });
+
+  it('is copied without being written, unless JSON would change more of it than leave out what is undefined', () => {
+    const isApart = (one: unknown, other: unknown): boolean =>
+      !isContainer(one) || (one !== other && Object.entries(one).every(([name, each]) => isApart(each, (other as Kept)[name])));
+    const property = fc.property(values, (value) => {
+      const object = { value, list: [value] };
+      const copy = quickCopy(object);
+      if (copy === undefined) return; // left to the parser
+      expect(copy).toEqual(JSON.parse(JSON.stringify(object)));
+      expect(JSON.stringify(copy)).toBe(JSON.stringify(object));
+      expect(isApart(copy, object)).toBe(true);
+    });
+    fc.assert(property, { numRuns: runs(500) });
+    const plain = { a: [1, 'b', null, { c: true, d: undefined }], ['__proto__']: { e: {} } };
+    expect(JSON.stringify(quickCopy(plain))).toBe(JSON.stringify(plain));
+    for (const odd of [
+      [undefined],
+      -0,
+      Number.NaN,
+      new Date(0),
+      { toJSON: 1 },
+      1n,
+      () => {},
+      Symbol('s'),
+      new Map(),
+      new (class {})(),
+    ]) {
+      expect(quickCopy({ a: { odd } })).toBeUndefined();
+    }
+    const part = { f: 1 };
+    noteConstant(part);
+    expect(quickCopy({ part })?.part).toStrictEqual(part);
+    expect(quickCopy({ part })?.part).not.toBe(part);
+    let deep: object = {};
+    for (let depth = 1; depth < 128; depth++) deep = { deep };
+    expect(quickCopy(deep)).toStrictEqual(deep);
+    expect(quickCopy({ deep })).toBeUndefined();
   });
 
   it('shares what is the same part of what was kept before', () => {

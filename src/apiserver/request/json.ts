@@ -7,6 +7,7 @@
  */
 import { parsing, walking } from '../../storage/json.ts';
 import { refused } from '../../storage/statuses.ts';
+import { isContainer } from '../../watch/errors.ts';
 import { atOnce, STRIDE, type Work } from '../../watch/fair-queue.ts';
 import { badRequest } from '../api-status.ts';
 
@@ -313,7 +314,7 @@ export function tooDeep(limit: number = MAX_DEPTH): Error {
 
 /** Throws 413 for a value with more than twice as many parts as a body may have: patches can add more than fits in one body. */
 export function* checkingParts(value: unknown): Work<void> {
-  if (partsLeft(value, FEW_PARTS) >= 0) return;
+  if (!isContainer(value) || partsLeft(value, FEW_PARTS) >= 0) return;
   let left = 2 * MAX_PARTS;
   yield* walking(value, (names) => {
     left -= 1 + (names?.length ?? 0);
@@ -324,12 +325,15 @@ export function* checkingParts(value: unknown): Work<void> {
 /** How many parts are counted in one go. */
 const FEW_PARTS = 8_192;
 
-/** How many of `most` parts remain after a value; negative if it has more. */
-function partsLeft(value: unknown, most: number): number {
-  if (typeof value !== 'object' || value === null) return most;
+/** How many of `most` parts remain after an object or list; negative if it has more. */
+function partsLeft(value: object, most: number): number {
   let left = most - 1;
-  if (Array.isArray(value)) for (let at = 0; at < value.length && left >= 0; at++) left = partsLeft(value[at], left - 1);
-  else for (const name in value) if (left >= 0) left = partsLeft((value as Json)[name], left - 1);
+  const list = Array.isArray(value) ? (value as readonly unknown[]) : undefined;
+  const names = list ?? Object.keys(value);
+  for (let at = 0; at < names.length && left >= 0; at++) {
+    const each = list ? list[at] : (value as Json)[names[at] as string];
+    left = isContainer(each) ? partsLeft(each, left - 1) : left - 1;
+  }
   return left;
 }
 
