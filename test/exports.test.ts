@@ -149,7 +149,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
     source: 'src/apiserver/index.ts',
     exports: [
       ...['ApiServer', 'BUILT_IN_KINDS', 'CONFIG_MAPS', 'EVENTS', 'LEASES', 'NAMESPACES', 'REVIEWS', 'Resource', 'SECRETS'],
-      ...['SERVICE_ACCOUNTS', 'WEBHOOK_CONFIGURATIONS', 'kubernetesKinds'],
+      ...['SERVICE_ACCOUNTS', 'WEBHOOK_CONFIGURATIONS', 'allKubernetesKinds', 'kubernetesKinds'],
     ],
   },
   'watchmux/kubernetes': { source: 'src/kubernetes/index.ts', exports: ['Cluster', 'createNodeFetch', 'loadCluster'] },

@@ -51,7 +51,7 @@ export type {
 } from './definition.ts';
 export type { Health, HealthCheck } from './health.ts';
 export type { WatchClient } from './http/clients.ts';
-export { kubernetesKinds } from './kinds/kubernetes.ts';
+export { allKubernetesKinds, kubernetesKinds } from './kinds/kubernetes.ts';
 export type { UserInfo } from './kinds/reviews.ts';
 export type {
   ApiServerLimits,

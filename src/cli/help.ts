@@ -233,9 +233,9 @@ Usage
 The server prints "listening on http://HOST:PORT" on stdout, and then serves Kubernetes' HTTP protocol: get, list, watch,
 create, update, patch, delete, discovery and OpenAPI, and also /healthz, /readyz, /metrics and /stats. Browsers get a page
 at / that shows objects as they change. ConfigMaps, events, leases, namespaces, secrets, service accounts and reviews of
-one's own rights are always served. Clients can add kinds with CustomResourceDefinitions, as in a cluster; --resource and
---crd add them at the start. When an object is deleted, so is everything that it owns. Objects are in memory, and lost when
-the server ends, unless --data, --sqlite or --etcd keeps them.
+one's own rights are always served. Clients can add kinds with CustomResourceDefinitions, as in a cluster; --resource,
+--crd and --kubernetes-kinds add them at the start. When an object is deleted, so is everything that it owns. Objects are in
+memory, and lost when the server ends, unless --data, --sqlite or --etcd keeps them.
 
 Options
   --port P           port, default 8080, which is also kubectl's default; 0 picks a free one
@@ -245,6 +245,9 @@ Options
                      orders.example.com/v1=Order:status, or pods/v1=Pod of the core group; its objects are in namespaces
                      unless you append :cluster; :status and :scale make these subresources. Of Kubernetes' own kinds, all
                      of this is known, and their fields; may be repeated
+  --kubernetes-kinds
+                     serve Kubernetes' own kinds, too: Pods, Services, Deployments, Jobs, Nodes, roles and all other stable
+                     ones. Nothing acts on them but the controllers that you start
   --crd FILE_OR_DIR  create the CustomResourceDefinitions in a YAML or JSON file, or in all such files of a folder; update
                      those that exist but differ; may be repeated. YAML needs the package yaml
   --managed-fields M the new objects whose fields have managers: named (the default), those whose creator names itself as

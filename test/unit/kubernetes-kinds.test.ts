@@ -3,13 +3,14 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { kubernetesKinds, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { allKubernetesKinds, BUILT_IN_KINDS, kubernetesKinds, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { TABLE } from '../../src/apiserver/kinds/kubernetes-table.ts';
 import { quantityOf } from '../../src/apiserver/kinds/quantity.ts';
 import { type Shape, shape, typing, zeroOf } from '../../src/apiserver/kinds/shape.ts';
 import { envelopeOf, PROTOBUF, readProtobuf, writingMessage } from '../../src/apiserver/request/protobuf.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
-import { withBuiltIn, withFields } from '../../src/cli/serve/serve.ts';
+import { nameOf } from '../../src/cache/resource-client.ts';
+import { kindsOf, withBuiltIn, withFields } from '../../src/cli/serve/serve.ts';
 import { atOnce } from '../../src/watch/fair-queue.ts';
 import { runs } from '../runs.ts';
 import { rig } from './apiserver-rig.ts';
@@ -92,6 +93,18 @@ describe('kubernetesKinds', () => {
         /^kind: expected one of endpoints\/v1, .*deployments\.apps\/v1/,
       );
     }
+  });
+
+  it('can be all of them at once, of which one server takes no two versions', async () => {
+    const all = await allKubernetesKinds();
+    const names = all.map(nameOf);
+    expect(names).toEqual(expect.arrayContaining(['pods/v1', 'horizontalpodautoscalers.autoscaling/v2', 'jobs.batch/v1']));
+    const lines = TABLE.split('\n\n', 1)[0]?.split('\n') ?? [];
+    expect(all).toHaveLength(lines.length - 1);
+    expect(new Set(all.map(({ group, plural }) => `${group}/${plural}`)).size).toBe(all.length);
+    const { server } = rig({ resources: [...BUILT_IN_KINDS, ...all] });
+    await server.ready;
+    expect((await server.resource('nodes/v1').list()).items).toEqual([]);
   });
 
   it('its table is as small as docs/apiserver.md says', () => {
@@ -357,6 +370,24 @@ describe('serve --resource', () => {
     ],
   ])('refuses what is nearly one of them: %j', async (other, message) => {
     await expect(found({ ...pod, ...other })).rejects.toThrow(message);
+  });
+
+  it('has all of them with --kubernetes-kinds, in the versions that the command line names', async () => {
+    const v1 = { group: 'autoscaling', version: 'v1', plural: 'horizontalpodautoscalers', kind: 'HorizontalPodAutoscaler' };
+    const order = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' };
+    const common = { namespaced: true, status: false };
+    const kinds = await kindsOf({
+      ...{ resources: [pod, { ...v1, ...common }, { ...order, ...common }], kubernetesKinds: true, webhookServices: undefined },
+    });
+    const names = kinds.map(nameOf);
+    expect(names).toEqual(
+      expect.arrayContaining(['orders.example.com/v1', 'horizontalpodautoscalers.autoscaling/v1', 'nodes/v1']),
+    );
+    expect(names).not.toContain('horizontalpodautoscalers.autoscaling/v2');
+    expect(new Set(names).size).toBe(names.length);
+    expect(kinds).toContain(pods);
+    const some = await kindsOf({ resources: [], kubernetesKinds: false, webhookServices: undefined });
+    expect(some).toEqual(BUILT_IN_KINDS);
   });
 
   it('refuses the wrong scope', async () => {

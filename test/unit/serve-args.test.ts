@@ -10,7 +10,16 @@ const R = 'orders.example.com/v1=Order';
 describe('watchmux serve: arguments', () => {
   test('defaults: the port at which kubectl looks, this machine only, memory', () => {
     expect(parse()).toEqual({
-      ...{ command: 'serve', host: '127.0.0.1', port: 8080, resources: [], crdFiles: [], etcd: [], prefix: '/watchmux/' },
+      ...{
+        command: 'serve',
+        host: '127.0.0.1',
+        port: 8080,
+        resources: [],
+        kubernetesKinds: false,
+        crdFiles: [],
+        etcd: [],
+        prefix: '/watchmux/',
+      },
       ...{
         token: undefined,
         tls: undefined,
@@ -62,6 +71,10 @@ describe('watchmux serve: arguments', () => {
       etcd: [new URL('http://a:1'), new URL('https://b')],
       prefix: '/p/',
     });
+  });
+
+  test("Kubernetes' own kinds: none, or all", () => {
+    expect([parse(), parse('--kubernetes-kinds')]).toMatchObject([{ kubernetesKinds: false }, { kubernetesKinds: true }]);
   });
 
   test('webhooks: none, by their URLs, and those of services', () => {

@@ -61,6 +61,15 @@ export async function kubernetesKinds<const Names extends readonly string[]>(
 }
 
 /**
+ * All of {@link kubernetesKinds}, with HorizontalPodAutoscalers in version 2, as one version cannot be converted to the other.
+ */
+export async function allKubernetesKinds(): Promise<readonly ResourceDefinition[]> {
+  return (await load()).filter((each) => nameOf(each) !== OLDER);
+}
+
+const OLDER = 'horizontalpodautoscalers.autoscaling/v1';
+
+/**
  * The definition of a kind with these names, if it is one of them.
  *
  * @throws {WatchError} INVALID_ARGUMENT for a kind of which only the plural or only the kind is wrong, or only the group is missing.

@@ -7,6 +7,8 @@ export interface ServeCommand {
   readonly host: string;
   readonly port: number;
   readonly resources: readonly ServedResource[];
+  /** Whether Kubernetes' own kinds are served, too. */
+  readonly kubernetesKinds: boolean;
   /** Files, and folders of files, of CustomResourceDefinitions that are served from the start. */
   readonly crdFiles: readonly string[];
   /** Where the webhooks of services listen, by NAMESPACE/NAME. Undefined: clients cannot register webhooks. */
@@ -84,6 +86,7 @@ export const SERVE_OPTIONS: Options = {
     resource: { type: 'string', multiple: true },
     crd: { type: 'string', multiple: true },
     etcd: { type: 'string', multiple: true },
+    'kubernetes-kinds': { type: 'boolean', default: false },
     webhooks: { type: 'boolean', default: false },
     'webhook-service': { type: 'string', multiple: true },
   },
@@ -111,6 +114,7 @@ export function toServe(given: Given): ServeCommand {
     host: given.host(),
     port: given.whole('port', { max: 65_535 }),
     resources: toServedResources(given.list('resource')),
+    kubernetesKinds: given.flag('kubernetes-kinds'),
     crdFiles: toCrdFiles(given),
     webhookServices: toWebhookServices(given),
     managedFields: given.oneOf('managed-fields', MANAGED_FIELDS),

@@ -3,7 +3,7 @@ import { createServer as createSecureServer } from 'node:https';
 import { BUILT_IN_KINDS } from '../../apiserver/builtin.ts';
 import type { ResourceDefinition } from '../../apiserver/definition.ts';
 import { toCrdDefinition } from '../../apiserver/definitions/definitions.ts';
-import { kubernetesKind } from '../../apiserver/kinds/kubernetes.ts';
+import { allKubernetesKinds, kubernetesKind } from '../../apiserver/kinds/kubernetes.ts';
 import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts';
 import { readAccept } from '../../apiserver/request/path.ts';
 import { ApiServer } from '../../apiserver/server.ts';
@@ -101,6 +101,17 @@ export async function withFields(resources: readonly ResourceDefinition[]): Prom
   );
 }
 
+/** All kinds but that of definitions. What the command line names is not added again with Kubernetes' kinds, in whatever version. */
+export async function kindsOf({
+  resources,
+  kubernetesKinds,
+  webhookServices,
+}: Pick<ServeCommand, 'resources' | 'kubernetesKinds' | 'webhookServices'>): Promise<readonly ResourceDefinition[]> {
+  const named = await withFields(withBuiltIn(resources, webhookServices && WEBHOOK_CONFIGURATIONS));
+  const more = kubernetesKinds ? await allKubernetesKinds() : [];
+  return [...named, ...more.filter((kind) => !named.some((each) => each.group === kind.group && each.plural === kind.plural))];
+}
+
 interface ServeDeps {
   readonly command: ServeCommand;
   readonly output: Output;
@@ -115,7 +126,7 @@ async function serveFrom(storage: Storage, deps: ServeDeps): Promise<number> {
   const { command, tls, tokens, log, crds } = deps;
   const events = new ServeEvents(log, systemClock);
   const { webhookServices } = command;
-  const resources = await withFields(withBuiltIn(command.resources, webhookServices && WEBHOOK_CONFIGURATIONS));
+  const resources = await kindsOf(command);
   const api = new ApiServer<Identity>({
     storage,
     resources,
