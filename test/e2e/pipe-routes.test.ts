@@ -199,6 +199,7 @@ test('a WebSocket handshake for another host name is refused, with and without a
     socket.write(request);
     await until(() => heard().includes('\r\n\r\n'));
     expect(heard()).toMatch(new RegExp(`^HTTP/1\\.1 ${code} `));
+    if (code === 421) await until(() => heard().includes('"reason":"Misdirected"'));
     socket.destroy();
   }
 });

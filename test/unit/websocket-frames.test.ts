@@ -1,6 +1,7 @@
 // The server's end of a WebSocket, against the client of the package ws, against a raw socket, and with a clock of its own.
-import { createServer, request, type Server } from 'node:http';
+import { createServer, type IncomingMessage, request, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { json } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { MESSAGE } from '../../src/bridge/events/forms.ts';
@@ -210,7 +211,8 @@ describe('a handshake', () => {
     [{ 'sec-websocket-version': '8' }],
     [{ 'sec-websocket-protocol': 'a b' }],
     [{ upgrade: 'h2c' }],
-  ])('is refused with 400: %j', async (wrong) => {
+    [{}, 'POST'],
+  ])('is refused with 400 and a Status: %j %s', async (wrong, method = 'GET') => {
     const { port, seen } = await serve();
     const headers = {
       upgrade: 'websocket',
@@ -219,8 +221,9 @@ describe('a handshake', () => {
       'sec-websocket-version': '13',
       ...wrong,
     };
-    const asked = request({ port, host: '127.0.0.1', headers });
-    const code = await new Promise((resolve) => asked.on('response', (response) => resolve(response.statusCode)).end());
-    expect([code, ...seen]).toEqual([400, 'refused']);
+    const asked = request({ port, host: '127.0.0.1', headers, method });
+    const response = await new Promise<IncomingMessage>((resolve) => asked.on('response', resolve).end());
+    expect([response.statusCode, ...seen]).toEqual([400, 'refused']);
+    expect(await json(response)).toMatchObject({ kind: 'Status', code: 400, reason: 'BadRequest' });
   });
 });
