@@ -5,7 +5,7 @@ import { type LoadTarget, type Scanned, scan } from '../storage/journal/load.ts'
 import type { JournalRecord } from '../storage/journal/records.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { CheckCommand } from './args.ts';
-import type { Output } from './output.ts';
+import { type Output, plural } from './output.ts';
 import { quote, UsageError } from './usage.ts';
 
 /** Says what a file is. Returns the exit code. */
@@ -37,7 +37,7 @@ async function opened(file: string): Promise<FileHandle> {
 }
 
 function describe(file: string, { objects, changes }: Counts, { revision, torn, size }: Scanned): string {
-  const sum = `whole: ${file} has ${objects.size} objects at version ${revision}, and ${changes} changes before that, in ${size} bytes`;
+  const sum = `whole: ${file} has ${plural(objects.size, 'object')} at version ${revision}, and ${plural(changes, 'change')} before that, in ${size} bytes`;
   if (!torn) return sum;
   return `${sum}\nIts end, ${torn.bytes} bytes, is a write that was cut short before it was answered. It is removed when the file is opened.`;
 }

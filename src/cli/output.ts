@@ -108,3 +108,8 @@ export function announce(output: Output, lines: readonly string[], stop: AbortCo
   };
   void output.write(`${lines.join('\n')}\n`);
 }
+
+/** A number and what is counted. */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

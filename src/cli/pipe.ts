@@ -8,7 +8,7 @@ import { isWatchError, tried } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
 import { InputLines, type LineEvent, type LineFault, readLine } from './lines.ts';
-import { aborted, announce, MAX_WAITING_BYTES, type Output, type UnwaitedStream } from './output.ts';
+import { aborted, announce, MAX_WAITING_BYTES, type Output, plural, type UnwaitedStream } from './output.ts';
 import { Recoveries } from './server/recoveries.ts';
 import { close, createPipeServer, isSame, listen } from './server/server.ts';
 
@@ -167,10 +167,6 @@ function summarize(hub: Hub, { reports, cut, recovered }: { reports: Reports; cu
   reports.say(
     `${plural(accepted, 'event')}, ${plural(reports.skipped, 'line')} skipped; ${clients}${refused}: ${total.delivered} delivered, ${total.dropped} dropped${back}`,
   );
-}
-
-function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** If this many lines are skipped before there is an event, the input is probably text. */

@@ -47,6 +47,13 @@ describe('a file', () => {
     expect(await readFile(file)).toHaveLength(length);
   });
 
+  test('may have one of something', async () => {
+    const storage = await openMemoryStorage({ file, startRevision: 1 });
+    await storage.create('a', { metadata: { name: 'a' } });
+    await storage.close();
+    expect((await told()).text).toMatch(/has 1 object at version 2, and 1 change before that, /);
+  });
+
   test('is whole if its end was cut short, which it says, and leaves as it is', async () => {
     await (await filled()).close();
     const bytes = await readFile(file);
