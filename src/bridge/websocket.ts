@@ -10,7 +10,7 @@ import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, Server } from 'node:http';
 import type { WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../watch/clock.ts';
-import { invalid, wholeNumber } from '../watch/errors.ts';
+import { invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { isStatus, type Status, toStatus, type WatchEvent } from '../watch/event.ts';
 import { LINE, MESSAGE } from './events/forms.ts';
 import type { AdmissionOptions, Caller, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
@@ -160,7 +160,7 @@ export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchE
       else serving.take(connection, verdict);
     });
   };
-  sockets.on('connection', onConnection);
+  requireMethod('sockets', sockets, 'on', 'a WebSocketServer').on('connection', onConnection);
   return () => void sockets.off('connection', onConnection);
 }
 

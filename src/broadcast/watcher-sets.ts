@@ -140,7 +140,7 @@ const FEW = 16;
  * an event that finds every watcher waiting.
  */
 export class WaitingReaders {
-  private row: (WaitingReader | undefined)[] = [];
+  #row: (WaitingReader | undefined)[] = [];
   #spare: (WaitingReader | undefined)[] = [];
   private count: number = 0;
   /** Number of watchers in the row that have left. */
@@ -161,12 +161,13 @@ export class WaitingReaders {
   add(watcher: WaitingReader): void {
     if (watcher.isWaiting) return;
     watcher.isWaiting = true;
-    this.row[this.count++] = watcher;
+    this.#row[this.count++] = watcher;
   }
 
   /** Whether these are few, and all of this many watchers, and each takes the event at this position. */
   allTake(position: number, watchers: number): boolean {
-    const { row, count } = this;
+    const { count } = this;
+    const row = this.#row;
     if (count !== watchers || count > FEW) return false;
     for (let at = 0; at < count; at++) if (!(row[at] as WaitingReader).takes?.(position)) return false;
     return count > 0;
@@ -174,7 +175,8 @@ export class WaitingReaders {
 
   /** Serves those that take the event at this position; all, if the event is given. The others stay, in their order. */
   give(position: number, event?: unknown): void {
-    const { row, count } = this;
+    const { count } = this;
+    const row = this.#row;
     let left = 0;
     for (let at = 0; at < count; at++) {
       const watcher = row[at] as WaitingReader;
@@ -205,9 +207,10 @@ export class WaitingReaders {
 
   /** Wakes all watchers that wait now. Must not be called from inside a `wake`, because the row being served is reused next time. */
   serve(): void {
-    const { row, count } = this;
+    const { count } = this;
+    const row = this.#row;
     this.#scheduled = false;
-    this.row = this.#spare;
+    this.#row = this.#spare;
     this.#spare = row.length > 4 * count + 64 ? [] : row;
     this.count = this.#gone = 0;
     for (let at = 0; at < count; at++) {

@@ -7,6 +7,7 @@ import { type Clock, gaveUp, listed, systemClock, upkeepClock, within } from '..
 import {
   callable,
   checkOptions,
+  checkSignal,
   invalid,
   isRecord,
   isWatchError,
@@ -223,6 +224,7 @@ export class Operator {
    *   `shutdownTimeoutMs`.
    */
   async run(signal?: AbortSignal): Promise<void> {
+    checkSignal(signal);
     if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'an operator runs once');
     if (this.#controllers.length === 0) throw invalid('controllers', 'none', 'at least one controller: call controller() first');
     this.#phase = 'running';

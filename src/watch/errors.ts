@@ -240,6 +240,17 @@ export function checkOptions<O extends object>(options: O, names: readonly (keyo
   return options;
 }
 
+/** Throws INVALID_ARGUMENT for anything but a signal or undefined, such as options with one. */
+export function checkSignal(signal: AbortSignal | undefined): void {
+  checkOptions({ signal }, ['signal']);
+}
+
+/** Throws INVALID_ARGUMENT for anything but a Request, such as a URL or the context of a framework. */
+export function checkRequest(request: Request): void {
+  if (typeof (request as Partial<Request> | null | undefined)?.url !== 'string' || !request.headers)
+    throw invalid('request', request, 'a Request');
+}
+
 /** Whether an object is plain, in any realm: it has no prototype, or one without a prototype. */
 export function isPlain(object: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(object);

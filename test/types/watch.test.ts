@@ -20,6 +20,7 @@ import {
   Recorder,
   StreamWatcher,
   toDecoder,
+  toReadableStream,
   toStatus,
 } from '../../src/index.ts';
 import { type Assignable, claim, compiles, type Equal } from './assert.ts';
@@ -71,6 +72,15 @@ function filters(watch: Watch<Orders>, broadcaster: Broadcaster<Orders>): void {
   const recorder = new Recorder(watch);
   // @ts-expect-error the function sees this watch's own events
   filter(watch, (event: WatchEvent<'other', 1>) => event);
+  const [anything, nothing] = [filter(watch, () => JSON.parse('1')), filter(watch, () => expect.fail())];
+  claim<Equal<typeof anything, Watch<ReturnType<typeof JSON.parse>>>>();
+  claim<Equal<typeof nothing, Watch<never>>>();
+  // @ts-expect-error a promise is truthy: everything would pass
+  toReadableStream(filter(watch, async (event) => (event.type === 'placed' ? event : undefined)));
+  // @ts-expect-error the same for a predicate
+  filterTransitions(watch, async (object) => 'id' in object);
+  // @ts-expect-error the same for a watcher
+  broadcaster.watch({ filter: async ({ type }) => type === 'placed' });
   // @ts-expect-error no order has a colour
   filterTransitions(watch, (object) => object.colour === 'red');
   const options: WatchOptions<Orders> = { filter: ({ type }) => type === 'placed' };
