@@ -118,8 +118,9 @@ export class Operator {
       throw invalid('leaderElection', leaderElection, 'true, false or an object with its options');
     }
     if (options.webhooks) requireMethod('webhooks', options.webhooks, 'run', 'a WebhookServer');
-    wholeNumber('syncTimeoutMs', options.syncTimeoutMs ?? SYNC_TIMEOUT_MS);
-    wholeNumber('shutdownTimeoutMs', options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS);
+    const { syncTimeoutMs = SYNC_TIMEOUT_MS, shutdownTimeoutMs = SHUTDOWN_TIMEOUT_MS } = options;
+    wholeNumber('syncTimeoutMs', syncTimeoutMs);
+    wholeNumber('shutdownTimeoutMs', shutdownTimeoutMs);
     this.name = name;
     this.#options = options;
     this.#metrics = new OperatorMetrics(this.#telemetry);

@@ -96,7 +96,10 @@ export function wholeNumbers<Name extends string>(
   wholes: Wholes<Name>,
 ): Record<Name, number> {
   const numbers = {} as Record<Name, number>;
-  for (const name of namesOf(wholes)) numbers[name] = wholeNumber(name, options[name] ?? wholes[name][0], wholes[name][1]);
+  for (const name of namesOf(wholes)) {
+    const { [name]: value = wholes[name][0] } = options; // not for null, which may be a number that nobody knew
+    numbers[name] = wholeNumber(name, value, wholes[name][1]);
+  }
   return numbers;
 }
 

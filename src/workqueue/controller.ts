@@ -228,7 +228,7 @@ function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>): Contro
   requireMethod('informer', source.informer, 'addHandler', 'an Informer');
   callable('keysOf', source.keysOf);
   callable('filter', source.filter);
-  wholeNumber('resyncMs', source.resyncMs ?? 0);
+  if (source.resyncMs !== undefined) wholeNumber('resyncMs', source.resyncMs);
   return source;
 }
 

@@ -3,6 +3,7 @@ import type {
   CuttingOverflow,
   ErrorEvent,
   KeepingOverflow,
+  NoAsyncFilter,
   ObjectEvent,
   Overflow,
   Watch,
@@ -75,8 +76,10 @@ function filters(watch: Watch<Orders>, broadcaster: Broadcaster<Orders>): void {
   const [anything, nothing] = [filter(watch, () => JSON.parse('1')), filter(watch, () => expect.fail())];
   claim<Equal<typeof anything, Watch<ReturnType<typeof JSON.parse>>>>();
   claim<Equal<typeof nothing, Watch<never>>>();
-  // @ts-expect-error a promise is truthy: everything would pass
-  toReadableStream(filter(watch, async (event) => (event.type === 'placed' ? event : undefined)));
+  const later = filter(watch, async (event) => (event.type === 'placed' ? event : undefined));
+  claim<Equal<typeof later, NoAsyncFilter>>();
+  // @ts-expect-error a promise is neither an event nor undefined
+  toReadableStream(later);
   // @ts-expect-error the same for a predicate
   filterTransitions(watch, async (object) => 'id' in object);
   // @ts-expect-error the same for a watcher

@@ -8,7 +8,7 @@ import { connect } from '../../src/bridge/client.ts';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { createConnectionHandler, createHttpHandler, Hub, toBookmark } from '../../src/bridge/http.ts';
 import { attachWebSocketServer, createUpgradeHandler } from '../../src/bridge/websocket.ts';
-import { Informer, InformerFactory, listAll, Reflector, Store } from '../../src/cache/index.ts';
+import { createListWatcher, Informer, InformerFactory, listAll, RealFifo, Reflector, Store } from '../../src/cache/index.ts';
 import * as root from '../../src/index.ts';
 import { createNodeFetch } from '../../src/kubernetes/index.ts';
 import {
@@ -30,7 +30,7 @@ import {
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeWatcher, HistoryRecorder } from '../../src/testing/index.ts';
 import { invalid, shownOf } from '../../src/watch/errors.ts';
-import { Controller, parallelizeUntil, WorkQueue } from '../../src/workqueue/index.ts';
+import { Controller, LeaderElector, parallelizeUntil, toLeases, WorkQueue } from '../../src/workqueue/index.ts';
 
 const watch = (): root.Watch<root.WatchEvent> => root.emptyWatch<root.WatchEvent>();
 const hub = new Hub();
@@ -157,6 +157,29 @@ test.each<[string, string, (value: never) => unknown, readonly unknown[]]>([
     const message = expect.stringMatching(`^${option}(\\["a"\\])?: expected `);
     expect(() => call(value as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message }));
   }
+});
+
+test.each<[string, string, (value: never) => unknown]>([
+  ['Hub', 'capacity', (capacity) => new Hub({ capacity })],
+  ['createHttpHandler', 'stallTimeoutMs', (stallTimeoutMs) => createHttpHandler(hub, { stallTimeoutMs })],
+  ['createUpgradeHandler', 'heartbeatMs', (heartbeatMs) => createUpgradeHandler(hub, { heartbeatMs })],
+  ['createUpgradeHandler', 'maxInboundBytes', (maxInboundBytes) => createUpgradeHandler(hub, { maxInboundBytes })],
+  [
+    'createUpgradeHandler',
+    'maxInboundBytesPerSecond',
+    (maxInboundBytesPerSecond) => createUpgradeHandler(hub, { maxInboundBytesPerSecond }),
+  ],
+  ['NewlineFramer', 'maxFrameBytes', (maxFrameBytes) => new root.NewlineFramer({ maxFrameBytes })],
+  ['MemoryStorage', 'maxBytes', (maxBytes) => new MemoryStorage({ maxBytes })],
+  ['createListWatcher', 'maxListBytes', (maxListBytes) => createListWatcher('http://h/', { maxListBytes })],
+  ['Reflector', 'resyncMs', (resyncMs) => new Reflector(new MemoryStorage(), new Store(), { resyncMs })],
+  ['RealFifo', 'batchSize', (batchSize) => new RealFifo({ batchSize })],
+  ['ApiServer', 'maxBodyBytes', (maxBodyBytes) => new ApiServer({ storage: new MemoryStorage(), resources: [], maxBodyBytes })],
+  ['LeaderElector', 'retryMs', (retryMs) => new LeaderElector({ name: 'a', leases: toLeases(new MemoryStorage()), retryMs })],
+  ['Operator', 'syncTimeoutMs', (syncTimeoutMs) => new Operator({ cluster: api, name: 'a', syncTimeoutMs })],
+])('null is no number, so that %s does not take the default of %s', (_name, option, call) => {
+  const message = expect.stringMatching(`^${option}: expected a whole number >= \\d, got null$`);
+  expect(() => call(null as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message }));
 });
 
 describe('an argument of the wrong kind', () => {
