@@ -140,7 +140,7 @@ const FEW = 16;
  * an event that finds every watcher waiting.
  */
 export class WaitingReaders {
-  #row: (WaitingReader | undefined)[] = [];
+  #row: (WaitingReader | undefined)[] = []; // where JSON does not look: it would find the watchers, and they refer to this
   #spare: (WaitingReader | undefined)[] = [];
   private count: number = 0;
   /** Number of watchers in the row that have left. */
@@ -158,6 +158,10 @@ export class WaitingReaders {
     return this.#scheduled ? 0 : this.count - this.#gone;
   }
 
+  private get row(): (WaitingReader | undefined)[] {
+    return this.#row;
+  }
+
   add(watcher: WaitingReader): void {
     if (watcher.isWaiting) return;
     watcher.isWaiting = true;
@@ -166,8 +170,7 @@ export class WaitingReaders {
 
   /** Whether these are few, and all of this many watchers, and each takes the event at this position. */
   allTake(position: number, watchers: number): boolean {
-    const { count } = this;
-    const row = this.#row;
+    const { row, count } = this;
     if (count !== watchers || count > FEW) return false;
     for (let at = 0; at < count; at++) if (!(row[at] as WaitingReader).takes?.(position)) return false;
     return count > 0;
@@ -175,8 +178,7 @@ export class WaitingReaders {
 
   /** Serves those that take the event at this position; all, if the event is given. The others stay, in their order. */
   give(position: number, event?: unknown): void {
-    const { count } = this;
-    const row = this.#row;
+    const { row, count } = this;
     let left = 0;
     for (let at = 0; at < count; at++) {
       const watcher = row[at] as WaitingReader;
@@ -207,8 +209,7 @@ export class WaitingReaders {
 
   /** Wakes all watchers that wait now. Must not be called from inside a `wake`, because the row being served is reused next time. */
   serve(): void {
-    const { count } = this;
-    const row = this.#row;
+    const { row, count } = this;
     this.#scheduled = false;
     this.#row = this.#spare;
     this.#spare = row.length > 4 * count + 64 ? [] : row;
