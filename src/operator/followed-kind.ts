@@ -83,7 +83,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
     takesPrepare(FollowedKind.prototype.list);
     queryOf(kind);
     this.name = textOf(kind);
-    this.#source = requireMethod('source', source, 'kind', 'a Cluster or an ApiServer');
+    this.#source = requireMethod('source', source, 'resource', 'a Cluster or an ApiServer');
     this.#kind = kind;
     this.#options = checkOptions(options, ['namespace', 'tell', 'onError', 'clock', 'random']);
   }
