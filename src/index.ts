@@ -45,7 +45,7 @@ export {
   type WatcherStats,
   type WatchOptions,
 } from './broadcast/broadcaster.ts';
-export { filter, filterTransitions, Recorder, type TransitionOptions } from './broadcast/filter.ts';
+export { filter, filterTransitions, type NoAsyncFilter, Recorder, type TransitionOptions } from './broadcast/filter.ts';
 
 // A watch in the host's own idiom.
 

@@ -217,7 +217,7 @@ export class Admission {
 /** Returns what a hook has returned. Throws if it is neither undefined nor an object by `mutate`: it means nothing. */
 export function checkSaid(hook: 'mutate' | 'validate', resource: string, said: unknown): unknown {
   if (isNullish(said) || (hook === 'mutate' && isRecord(said))) return said;
-  const expected = hook === 'mutate' ? 'an object or undefined' : 'undefined';
+  const expected = hook === 'mutate' ? 'an object or undefined' : 'undefined, or a call of deny';
   throw new TypeError(`${hook} of ${resource}: expected ${expected}, got ${shownOf(said)}`);
 }
 

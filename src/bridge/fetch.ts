@@ -6,6 +6,7 @@
  *     Deno.serve(watch);                                        // Bun.serve({ fetch: watch })
  *     app.get('/watch', (c) => watch(c.req.raw, c.env));        // Hono
  */
+import { checkRequest } from '../watch/errors.ts';
 import { isStatus, type Status, type WatchEvent } from '../watch/event.ts';
 import type { AdmissionOptions, Caller, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
 import type { Hub } from './hub/hub.ts';
@@ -76,7 +77,10 @@ export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEven
   options: FetchOptions<I, E> = {},
 ): (request: Request, host?: unknown) => Response | Promise<Response> {
   const handler = new FetchHandler<I>(hub, options, channelOfHost());
-  return (request, host) => handler.handle(request, host ?? {});
+  return (request, host) => {
+    checkRequest(request);
+    return handler.handle(request, host ?? {});
+  };
 }
 
 /** The used part of a handler's second argument: the server in Bun, information on the connection in Deno, node:http's in Hono. */

@@ -10,7 +10,7 @@ import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, Server } from 'node:http';
 import type { WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../watch/clock.ts';
-import { invalid, wholeNumber } from '../watch/errors.ts';
+import { invalid, requireMethod, wholeNumbers } from '../watch/errors.ts';
 import { isStatus, type Status, toStatus, type WatchEvent } from '../watch/event.ts';
 import { LINE, MESSAGE } from './events/forms.ts';
 import type { AdmissionOptions, Caller, ConnectionOptions, Verdict } from './hub/admission/admission.ts';
@@ -99,7 +99,7 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
   const serving = new WebSocketServing<I>(hub, options, [...SERVER_OPTIONS, 'path', 'maxInboundBytes', 'compression']);
   const { path = WATCH_PATH, compression = false } = options;
   if (!/^\/[^?#]*$/.test(path)) throw invalid('path', path, 'a path that begins with /, without a query');
-  const maxInboundBytes = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
+  const { maxInboundBytes } = wholeNumbers(options, { maxInboundBytes: [DEFAULTS.maxInboundBytes, 1] });
   const handshakes = new Handshakes({ compression, maxInboundBytes, clock: serving.limits.clock });
   const handle = (...[request, socket, head]: Parameters<UpgradeHandler>): void => {
     let waiting: WaitingUpgrade | undefined;
@@ -160,7 +160,7 @@ export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchE
       else serving.take(connection, verdict);
     });
   };
-  sockets.on('connection', onConnection);
+  requireMethod('sockets', sockets, 'on', 'a WebSocketServer').on('connection', onConnection);
   return () => void sockets.off('connection', onConnection);
 }
 
@@ -176,12 +176,12 @@ interface Connection extends Pick<WebSocketConnection, 'client' | 'form'> {
 }
 
 function toInboundLimits(options: WebSocketLimits, clock: Clock): InboundLimits {
-  const { maxInboundBytes = 0, maxInboundBytesPerSecond, maxInboundMessagesPerSecond } = options;
-  const bytes = maxInboundBytesPerSecond ?? Math.max(DEFAULTS.maxInboundBytesPerSecond, maxInboundBytes + MOST_FRAMING_BYTES);
-  const messages = maxInboundMessagesPerSecond ?? DEFAULTS.maxInboundMessagesPerSecond;
+  const { maxInboundBytes = 0 } = options;
   return {
-    maxInboundBytesPerSecond: wholeNumber('maxInboundBytesPerSecond', bytes),
-    maxInboundMessagesPerSecond: wholeNumber('maxInboundMessagesPerSecond', messages),
+    ...wholeNumbers(options, {
+      maxInboundBytesPerSecond: [Math.max(DEFAULTS.maxInboundBytesPerSecond, maxInboundBytes + MOST_FRAMING_BYTES)],
+      maxInboundMessagesPerSecond: [DEFAULTS.maxInboundMessagesPerSecond],
+    }),
     clock,
     sessionOf: (client) => sessionOf(client as ServerWebSocket),
   };
@@ -207,7 +207,7 @@ class WebSocketServing<I> extends Serving<IncomingMessage, I> {
   constructor(hub: unknown, options: WebSocketLimits, names: readonly string[]) {
     super(hub, options, { names, channel });
     const { clock } = this.limits;
-    this.heartbeats = toSharedTimer(wholeNumber('heartbeatMs', options.heartbeatMs ?? DEFAULTS.heartbeatMs), clock);
+    this.heartbeats = toSharedTimer(wholeNumbers(options, { heartbeatMs: [DEFAULTS.heartbeatMs] }).heartbeatMs, clock);
     this.guard = guardInbound(toInboundLimits(options, clock));
   }
 

@@ -55,6 +55,11 @@ class FilterWatch<E, F> extends PullWatch<F> {
   protected override idle(): void {}
 }
 
+/** What {@link filter} returns for an async function, which it refuses when it is read: nothing that could be read. */
+export interface NoAsyncFilter {
+  readonly fn: 'may not be async: a promise is neither an event nor undefined';
+}
+
 /**
  * Returns a watch of the results of `fn`, which returns the event, another one in its place, or undefined to drop it.
  *
@@ -72,8 +77,13 @@ class FilterWatch<E, F> extends PullWatch<F> {
  *
  * Upstream: `watch.Filter`; this one cannot get stuck on a consumer that stopped without draining.
  *
- * @throws {WatchError} INVALID_ARGUMENT for anything but a watch and a function.
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a watch and a function. A read rejects with it if `fn` returns a promise.
  */
+export function filter<E, P extends PromiseLike<unknown>>(
+  watch: Watch<E>,
+  fn: (event: E) => P,
+): [P] extends [never] ? Watch<P> : 0 extends 1 & P ? Watch<P> : NoAsyncFilter; // any and never are promises, too
+export function filter<E, F = E>(watch: Watch<E>, fn: (event: E) => F | undefined): Watch<F>;
 export function filter<E, F = E>(watch: Watch<E>, fn: (event: E) => F | undefined): Watch<F> {
   return new FilterWatch(watch, fn);
 }

@@ -140,7 +140,7 @@ const FEW = 16;
  * an event that finds every watcher waiting.
  */
 export class WaitingReaders {
-  private row: (WaitingReader | undefined)[] = [];
+  #row: (WaitingReader | undefined)[] = []; // where JSON does not look: it would find the watchers, and they refer to this
   #spare: (WaitingReader | undefined)[] = [];
   private count: number = 0;
   /** Number of watchers in the row that have left. */
@@ -158,10 +158,14 @@ export class WaitingReaders {
     return this.#scheduled ? 0 : this.count - this.#gone;
   }
 
+  private get row(): (WaitingReader | undefined)[] {
+    return this.#row;
+  }
+
   add(watcher: WaitingReader): void {
     if (watcher.isWaiting) return;
     watcher.isWaiting = true;
-    this.row[this.count++] = watcher;
+    this.#row[this.count++] = watcher;
   }
 
   /** Whether these are few, and all of this many watchers, and each takes the event at this position. */
@@ -207,7 +211,7 @@ export class WaitingReaders {
   serve(): void {
     const { row, count } = this;
     this.#scheduled = false;
-    this.row = this.#spare;
+    this.#row = this.#spare;
     this.#spare = row.length > 4 * count + 64 ? [] : row;
     this.count = this.#gone = 0;
     for (let at = 0; at < count; at++) {

@@ -1,4 +1,4 @@
-import { checkOptions, invalid, isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
+import { checkOptions, invalid, isWatchError, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { List, ListOptions, ListWatcher } from './list-watcher.ts';
 
 /** Options of {@link listAll}: those of a list, of which a pager sets two itself. */
@@ -42,6 +42,7 @@ export async function listAll<T>(source: ListWatcher<T>, options: ListAllOptions
     maxTotalListBytes = MAX_TOTAL_LIST_BYTES,
     ...selection
   } = checkOptions(options, NAMES);
+  requireMethod('source', source, 'list', 'a ListWatcher');
   wholeNumber('pageSize', pageSize);
   wholeNumber('maxPages', maxPages, 1);
   wholeNumber('maxObjects', maxObjects, 1);

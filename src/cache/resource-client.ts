@@ -9,7 +9,7 @@
  *
  * This file has the interfaces, and the checks of arguments that do not depend on where the objects are.
  */
-import { checkOptions, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
+import { checkOptions, invalid, isRecord, oneOf, wholeNumber } from '../watch/errors.ts';
 import type { ListWatcher } from './list-watcher.ts';
 import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from './object.ts';
 
@@ -55,7 +55,9 @@ export interface KindOptions {
 }
 
 /** A resource as texts name it: `deployments.apps/v1`. */
-export function nameOf({ group, version, plural }: ResourceType): string {
+export function nameOf(type: ResourceType): string {
+  if (!isRecord(type)) throw invalid('type', type, 'a ResourceType, or its name');
+  const { group, version, plural } = type;
   return `${plural}${group ? `.${group}` : ''}/${version}`;
 }
 

@@ -82,6 +82,7 @@ export async function until(
     const inVain = (): WatchError =>
       new WatchError('TIMEOUT', `not all conditions were met within ${timeoutMs} ms`, { limit: timeoutMs, cause: last });
     leave = whenAborted(signal, (reason) => end(() => reason));
+    signal?.throwIfAborted(); // even if there is nothing to wait for
     if (timeoutMs > 0) cancel = clock.schedule(timeoutMs, () => end(inVain));
     for (const condition of conditions as readonly UntilCondition<WatchEvent>[]) {
       if (last !== undefined && !why && verdictOf('condition', condition(last))) continue;

@@ -98,6 +98,8 @@ export class InputLines {
 export interface LineEvent {
   readonly event: WatchEvent;
   readonly json: string;
+  /** The line was not UTF-8, and so is not passed on as it was. */
+  readonly replaced?: boolean;
 }
 
 export interface LineFault {
@@ -120,8 +122,10 @@ export function readLine(line: InputLine, options: LineOptions): ReadLine {
   const { bytes } = line;
   if (bytes === undefined) return { fault: `longer than the limit of ${options.maxLineBytes ?? MAX_LINE_BYTES} bytes` };
   if (options.raw) {
-    const object = lenient.decode(bytes);
-    return { event: { type: 'ADDED', object }, json: `{"type":"ADDED","object":${JSON.stringify(object)}}` };
+    const whole = tried(() => utf8.decode(bytes));
+    const object = whole ?? lenient.decode(bytes);
+    const json = `{"type":"ADDED","object":${JSON.stringify(object)}}`;
+    return { event: { type: 'ADDED', object }, json, ...(whole === undefined && { replaced: true }) };
   }
   const text = tried(() => utf8.decode(bytes).trim());
   if (text === undefined) return { fault: `not UTF-8: ${excerpt(lenient.decode(bytes.subarray(0, 400)))}` };

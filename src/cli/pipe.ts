@@ -99,6 +99,7 @@ async function feed(
       if (stop.aborted) return;
       const reading = readLine(line, command);
       const skipped = 'fault' in reading ? reading : await published(hub, reading, command);
+      if ('replaced' in reading) reports.replace(line.number);
       if (skipped === undefined) events++;
       else reports.skip({ number: line.number, ...skipped }, events);
     }
@@ -180,6 +181,8 @@ export class Reports {
   /** Lines that were skipped. */
   skipped: number = 0;
   private untold: number = 0;
+  /** It was said that text is not passed on as it was. */
+  private replaced: boolean = false;
   /** A hint about the kind of input was given. */
   private hinted: boolean = false;
   private readonly output: UnwaitedStream;
@@ -202,6 +205,13 @@ export class Reports {
     this.hinted = opens;
     if (opens) this.say(`line ${number} begins a value that spans several lines; for one line per value, use jq -c`);
     else if (this.skipped >= TEXT_LINES && events === 0) this.hint('no line is an event so far');
+  }
+
+  /** Reports the first line of text that is not UTF-8. In another encoding, most lines are. */
+  replace(number: number): void {
+    if (this.replaced) return;
+    this.replaced = true;
+    this.say(`line ${number} is not UTF-8: what cannot be read in it, and in later lines, becomes U+FFFD; iconv converts text`);
   }
 
   /** The input has ended, after this many events. Short input can be text, too. */

@@ -96,10 +96,11 @@ abstract class BufferedFramer implements Framer {
   private readonly options: FramerOptions;
 
   constructor(options: FramerOptions = {}) {
-    checkOptions(options, ['maxFrameBytes', 'oversize', 'onSkip']);
-    this.limit = wholeNumber('maxFrameBytes', options.maxFrameBytes ?? 16 * 1024 * 1024, 1);
-    oneOf('oversize', options.oversize ?? 'error', ['error', 'skip']);
-    callable('onSkip', options.onSkip);
+    const names = ['maxFrameBytes', 'oversize', 'onSkip'] as const;
+    const { maxFrameBytes = 16 * 1024 * 1024, oversize = 'error', onSkip } = checkOptions(options, names);
+    this.limit = wholeNumber('maxFrameBytes', maxFrameBytes, 1);
+    oneOf('oversize', oversize, ['error', 'skip']);
+    callable('onSkip', onSkip);
     this.options = options;
   }
 

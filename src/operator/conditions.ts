@@ -67,7 +67,7 @@ export function setCondition(object: WithConditions, condition: Condition, optio
   checkText('reason', reason);
   checkText('message', message);
   if (condition.lastTransitionTime !== undefined) checkText('lastTransitionTime', condition.lastTransitionTime);
-  const holder = object as Writing;
+  const holder = checked(object) as Writing;
   holder.status ??= {};
   holder.status.conditions ??= [];
   const { conditions } = holder.status;
@@ -93,12 +93,18 @@ export function setCondition(object: WithConditions, condition: Condition, optio
   return changed;
 }
 
+/** Throws INVALID_ARGUMENT for anything but an object. */
+function checked<O extends WithConditions>(object: O): O {
+  if (!isRecord(object)) throw invalid('object', object, 'an object');
+  return object;
+}
+
 /** The condition of this type; undefined if there is none. Upstream: `meta.FindStatusCondition`. */
 export function findCondition<C extends { readonly type: string; readonly status: string }>(
   object: WithConditions<C>,
   type: string,
 ): C | undefined {
-  return object.status?.conditions?.find((each) => each.type === type);
+  return checked(object).status?.conditions?.find((each) => each.type === type);
 }
 
 /** Whether there is a condition of this type with status `True`. Upstream: `meta.IsStatusConditionTrue`. */
@@ -108,7 +114,7 @@ export function isConditionTrue(object: WithConditions, type: string): boolean {
 
 /** Removes the condition of this type. Returns whether there was one. Upstream: `meta.RemoveStatusCondition`. */
 export function removeCondition(object: WithConditions, type: string): boolean {
-  const { status } = object as Writing;
+  const { status } = checked(object) as Writing;
   const kept = status?.conditions?.filter((each) => each.type !== type);
   if (!status || !kept || kept.length === status.conditions?.length) return false;
   status.conditions = kept;

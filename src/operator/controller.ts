@@ -495,10 +495,10 @@ export function checkController<T extends KubernetesObject>(options: OperatorCon
     if (!callable('finalizer.finalize', finalizer.finalize)) throw invalid('finalizer.finalize', undefined, 'a function');
   }
   if (rateLimiter) requireMethod('rateLimiter', rateLimiter, 'when', 'a RateLimiter');
-  wholeNumber('concurrency', concurrency ?? 1, 1);
+  if (concurrency !== undefined) wholeNumber('concurrency', concurrency, 1);
   if (maxRetries !== Infinity) wholeNumber('maxRetries', maxRetries);
-  wholeNumber('reconcileTimeoutMs', reconcileTimeoutMs ?? 0);
-  wholeNumber('resyncMs', resyncMs ?? RESYNC_MS);
+  if (reconcileTimeoutMs !== undefined) wholeNumber('reconcileTimeoutMs', reconcileTimeoutMs);
+  if (resyncMs !== undefined) wholeNumber('resyncMs', resyncMs);
 }
 
 /** The deletion of an object with the finalizer always counts, whatever `when` says: nobody else removes the finalizer. */

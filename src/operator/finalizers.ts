@@ -57,6 +57,7 @@ export async function removeFinalizer<T extends object>(
 ): Promise<RemoveFinalizerResult<T>> {
   return await rewritten(resource, object, options, (current) => {
     const finalizers = finalizersOf(current);
+    checkText('name', name);
     const others = finalizers.filter((each) => each !== name);
     if (others.length === finalizers.length) return { result: 'unchanged', object: current };
     return { finalizers: others, result: 'removed' };

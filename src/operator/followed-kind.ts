@@ -26,7 +26,7 @@ import { refused } from '../storage/statuses.ts';
 import { SharedWork } from '../watch/abort.ts';
 import { Backoff } from '../watch/backoff.ts';
 import { type Clock, sleep, systemClock } from '../watch/clock.ts';
-import { checkOptions, isWatchError, WatchError } from '../watch/errors.ts';
+import { checkOptions, isWatchError, requireMethod, WatchError } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { type FullType, fullType, type KindName, queryOf, textOf, typeOf } from './kinds.ts';
@@ -83,7 +83,7 @@ export class FollowedKind<T extends object = KubernetesObject> implements ListWa
     takesPrepare(FollowedKind.prototype.list);
     queryOf(kind);
     this.name = textOf(kind);
-    this.#source = source;
+    this.#source = requireMethod('source', source, 'resource', 'a Cluster or an ApiServer');
     this.#kind = kind;
     this.#options = checkOptions(options, ['namespace', 'tell', 'onError', 'clock', 'random']);
   }

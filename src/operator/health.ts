@@ -18,7 +18,7 @@ import { type HealthCheck, healthText } from '../apiserver/health.ts';
 import { endUnread } from '../bridge/transport/unread-body.ts';
 import { limitConnections } from '../bridge/transport/upgrades.ts';
 import { type Clock, systemClock, within } from '../watch/clock.ts';
-import { callable, checkOptions, checkText, invalid, isRecord, tried, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, checkRequest, checkText, invalid, isRecord, tried, wholeNumber } from '../watch/errors.ts';
 import { oneLine } from '../watch/failures.ts';
 import { METRICS_TYPE } from '../watch/telemetry.ts';
 import type { ListenOptions, Log, OperatorCheck, OperatorChecks, OperatorState } from './operator-options.ts';
@@ -86,6 +86,7 @@ export class OperatorHealth {
 
   /** For hosts with `fetch` handlers. */
   async fetch(request: Request): Promise<Response> {
+    checkRequest(request);
     const { pathname, search } = new URL(request.url);
     const { code, headers, body } = await this.answer(request.method, pathname + search);
     return new Response(request.method === 'HEAD' ? null : body, { status: code, headers });

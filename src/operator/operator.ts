@@ -7,6 +7,7 @@ import { type Clock, gaveUp, listed, systemClock, upkeepClock, within } from '..
 import {
   callable,
   checkOptions,
+  checkSignal,
   invalid,
   isRecord,
   isWatchError,
@@ -117,8 +118,9 @@ export class Operator {
       throw invalid('leaderElection', leaderElection, 'true, false or an object with its options');
     }
     if (options.webhooks) requireMethod('webhooks', options.webhooks, 'run', 'a WebhookServer');
-    wholeNumber('syncTimeoutMs', options.syncTimeoutMs ?? SYNC_TIMEOUT_MS);
-    wholeNumber('shutdownTimeoutMs', options.shutdownTimeoutMs ?? SHUTDOWN_TIMEOUT_MS);
+    const { syncTimeoutMs = SYNC_TIMEOUT_MS, shutdownTimeoutMs = SHUTDOWN_TIMEOUT_MS } = options;
+    wholeNumber('syncTimeoutMs', syncTimeoutMs);
+    wholeNumber('shutdownTimeoutMs', shutdownTimeoutMs);
     this.name = name;
     this.#options = options;
     this.#metrics = new OperatorMetrics(this.#telemetry);
@@ -223,6 +225,7 @@ export class Operator {
    *   `shutdownTimeoutMs`.
    */
   async run(signal?: AbortSignal): Promise<void> {
+    checkSignal(signal);
     if (this.#phase !== 'new') throw new WatchError('INVALID_ARGUMENT', 'an operator runs once');
     if (this.#controllers.length === 0) throw invalid('controllers', 'none', 'at least one controller: call controller() first');
     this.#phase = 'running';

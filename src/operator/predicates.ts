@@ -13,6 +13,7 @@
  */
 import { metadataOf } from '../cache/object.ts';
 import { verdictOf } from '../watch/abort.ts';
+import { callable } from '../watch/errors.ts';
 import { equals } from './equals.ts';
 import type { ChangeType, When } from './operator-options.ts';
 
@@ -67,15 +68,23 @@ export function answerOf<T extends object>(when: When<T>, ...change: Parameters<
 
 /** All of them say yes. Upstream: `predicate.And`. */
 export function allOf<T extends object>(...whens: readonly When<T>[]): When<T> {
+  checkAll(whens);
   return (old, object, event) => whens.every((when) => answerOf(when, old, object, event));
 }
 
 /** One of them says yes. Upstream: `predicate.Or`. */
 export function anyOf<T extends object>(...whens: readonly When<T>[]): When<T> {
+  checkAll(whens);
   return (old, object, event) => whens.some((when) => answerOf(when, old, object, event));
 }
 
 /** The opposite, even for ADDED and DELETED if the other lets them pass. Upstream: `predicate.Not`. */
 export function not<T extends object>(when: When<T>): When<T> {
+  checkAll([when]);
   return (old, object, event) => !answerOf(when, old, object, event);
+}
+
+/** Throws INVALID_ARGUMENT now, and not at the first change. */
+function checkAll(whens: readonly unknown[]): void {
+  for (const when of whens) callable('when', when ?? null);
 }

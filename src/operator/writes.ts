@@ -75,7 +75,7 @@ export async function apply<T extends object>(
   options: ApplyOptions & { readonly fieldManager: string },
 ): Promise<T> {
   const { force = true, ...patch } = options ?? {};
-  const place = placeOfObject(resource, object, 'apply');
+  const place = placeOfObject(checked(resource), object, 'apply');
   // The resource adds apiVersion and kind, which for some subresources are not those of the type.
   const sent = { ...object, metadata: { ...metadataOf(object), ...place } };
   return await resource.patch(keyOf({ metadata: place }), sent, { ...patch, force, type: 'apply' });
@@ -91,7 +91,8 @@ export async function apply<T extends object>(
  * `mutate` should set values as the server stores them, with its defaults: otherwise each call makes a request. Upstream:
  * `controllerutil.CreateOrUpdate`, which leaves conflicts to the caller.
  *
- * @throws {WatchError} INVALID_ARGUMENT if `mutate` changes name or namespace, or returns another object. REFUSED if the server refuses.
+ * @throws {WatchError} INVALID_ARGUMENT if `mutate` changes name or namespace, or returns another object; also if it changes the
+ *   status and the server has left that as it was, in which case everything else is written. REFUSED if the server refuses.
  */
 export async function createOrUpdate<T extends object>(
   resource: ResourceClient<T>,
@@ -106,12 +107,17 @@ export async function createOrUpdate<T extends object>(
     const draft = await mutated(current ?? desired, mutate);
     const named = keyIn(resource, draft);
     if (named !== key) throw invalid('object', named, `${key}: mutate may not change name and namespace`);
+    const written = (object: T): T => {
+      if (equals(statusOf(current ?? desired), statusOf(draft)) || !equals(statusOf(current), statusOf(object))) return object;
+      const what = `${key}: the server writes the status at a path of its own, and \`mutate\` has changed it: use updateStatus`;
+      throw new WatchError('INVALID_ARGUMENT', what);
+    };
     if (!current) {
-      const create = async () => ({ result: 'created', object: await resource.create(draft, write) }) as const;
+      const create = async () => ({ result: 'created', object: written(await resource.create(draft, write)) }) as const;
       return { write: create, isRaced: isAlreadyExists };
     }
     if (equals(current, draft)) return { done: { result: 'unchanged', object: current } };
-    const update = async () => ({ result: 'updated', object: await resource.update(draft, write) }) as const;
+    const update = async () => ({ result: 'updated', object: written(await resource.update(draft, write)) }) as const;
     return { write: update, isRaced: (error) => isConflict(error) || isNotFound(error) };
   });
 }
@@ -196,6 +202,7 @@ function gaveUp(cause: unknown): unknown {
 }
 
 async function mutated<T extends object>(object: T, mutate: (draft: Mutable<T>) => unknown): Promise<T> {
+  callable('mutate', mutate ?? null);
   const draft = structuredClone(object);
   const said = await mutate(draft as Mutable<T>);
   // Short arrows return what they assign, which may be a template with metadata, but not one with the object's own name.
@@ -217,11 +224,18 @@ function changedBeside(before: object, after: object): string | undefined {
   return `metadata.${changed(metadataOf(before), metadataOf(after), (metadata) => ({ metadata }))}`;
 }
 
-const statusOf = (object: object): unknown => (object as { readonly status?: unknown }).status;
+const statusOf = (object: object | undefined): unknown => (object as { readonly status?: unknown } | undefined)?.status;
 
 /** The key of an object, which may leave out the namespace of its resource. */
 export function keyIn(resource: Pick<ResourceClient, 'type' | 'namespace'>, object: object): string {
-  return keyOf({ metadata: placeOfObject(resource, object, 'write') });
+  return keyOf({ metadata: placeOfObject(checked(resource), object, 'write') });
+}
+
+/** Throws INVALID_ARGUMENT for anything but a resource, such as its name. */
+function checked<R extends Pick<ResourceClient, 'type'>>(resource: R): R {
+  if (!isRecord((resource as R | null | undefined)?.type))
+    throw invalid('resource', resource, 'a resource of a Cluster or an ApiServer');
+  return resource;
 }
 
 type Reading = Pick<WriteOptions, 'signal'>;

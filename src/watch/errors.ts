@@ -96,7 +96,10 @@ export function wholeNumbers<Name extends string>(
   wholes: Wholes<Name>,
 ): Record<Name, number> {
   const numbers = {} as Record<Name, number>;
-  for (const name of namesOf(wholes)) numbers[name] = wholeNumber(name, options[name] ?? wholes[name][0], wholes[name][1]);
+  for (const name of namesOf(wholes)) {
+    const { [name]: value = wholes[name][0] } = options; // not for null, which may be a number that nobody knew
+    numbers[name] = wholeNumber(name, value, wholes[name][1]);
+  }
   return numbers;
 }
 
@@ -238,6 +241,17 @@ export function checkOptions<O extends object>(options: O, names: readonly (keyo
     throw new WatchError('INVALID_ARGUMENT', `unknown option ${name.slice(0, 80)}: ${advice}`);
   }
   return options;
+}
+
+/** Throws INVALID_ARGUMENT for anything but a signal or undefined, such as options with one. */
+export function checkSignal(signal: AbortSignal | undefined): void {
+  checkOptions({ signal }, ['signal']);
+}
+
+/** Throws INVALID_ARGUMENT for anything but a Request, such as a URL or the context of a framework. */
+export function checkRequest(request: Request): void {
+  if (typeof (request as Partial<Request> | null | undefined)?.url !== 'string' || !request.headers)
+    throw invalid('request', request, 'a Request');
 }
 
 /** Whether an object is plain, in any realm: it has no prototype, or one without a prototype. */

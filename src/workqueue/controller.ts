@@ -1,7 +1,7 @@
 import { versionOf } from '../cache/object.ts';
 import { whenAborted } from '../watch/abort.ts';
 import { listed, systemClock, upkeepClock } from '../watch/clock.ts';
-import { callable, checkOptions, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, checkOptions, checkSignal, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import { Failures, oneLine, quietly } from '../watch/failures.ts';
 import type {
   ControllerFailure,
@@ -89,6 +89,7 @@ export class Controller<T = unknown> {
   async run(signal?: AbortSignal, options: ControllerRunOptions = {}): Promise<void> {
     const { timeoutMs = 0 } = checkOptions(options, ['timeoutMs']);
     wholeNumber('timeoutMs', timeoutMs);
+    checkSignal(signal);
     if (this.#began) throw new WatchError('INVALID_ARGUMENT', 'a controller runs once');
     this.#began = true;
     const leave = whenAborted(signal, (reason) => this.#stopped.abort(reason));
@@ -227,7 +228,7 @@ function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>): Contro
   requireMethod('informer', source.informer, 'addHandler', 'an Informer');
   callable('keysOf', source.keysOf);
   callable('filter', source.filter);
-  wholeNumber('resyncMs', source.resyncMs ?? 0);
+  if (source.resyncMs !== undefined) wholeNumber('resyncMs', source.resyncMs);
   return source;
 }
 

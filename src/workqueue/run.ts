@@ -283,6 +283,7 @@ export async function parallelizeUntil(
   const { workers, chunkSize = 1, signal } = checkOptions(options, ['workers', 'chunkSize', 'signal']);
   wholeNumber('workers', workers, 1);
   wholeNumber('chunkSize', chunkSize, 1);
+  callable('work', work ?? null);
   const chunks = Math.ceil(wholeNumber('pieces', pieces) / chunkSize);
   let next = 0;
   let failure: { readonly error: unknown } | undefined;

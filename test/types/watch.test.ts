@@ -3,6 +3,7 @@ import type {
   CuttingOverflow,
   ErrorEvent,
   KeepingOverflow,
+  NoAsyncFilter,
   ObjectEvent,
   Overflow,
   Watch,
@@ -20,6 +21,7 @@ import {
   Recorder,
   StreamWatcher,
   toDecoder,
+  toReadableStream,
   toStatus,
 } from '../../src/index.ts';
 import { type Assignable, claim, compiles, type Equal } from './assert.ts';
@@ -71,6 +73,17 @@ function filters(watch: Watch<Orders>, broadcaster: Broadcaster<Orders>): void {
   const recorder = new Recorder(watch);
   // @ts-expect-error the function sees this watch's own events
   filter(watch, (event: WatchEvent<'other', 1>) => event);
+  const [anything, nothing] = [filter(watch, () => JSON.parse('1')), filter(watch, () => expect.fail())];
+  claim<Equal<typeof anything, Watch<ReturnType<typeof JSON.parse>>>>();
+  claim<Equal<typeof nothing, Watch<never>>>();
+  const later = filter(watch, async (event) => (event.type === 'placed' ? event : undefined));
+  claim<Equal<typeof later, NoAsyncFilter>>();
+  // @ts-expect-error a promise is neither an event nor undefined
+  toReadableStream(later);
+  // @ts-expect-error the same for a predicate
+  filterTransitions(watch, async (object) => 'id' in object);
+  // @ts-expect-error the same for a watcher
+  broadcaster.watch({ filter: async ({ type }) => type === 'placed' });
   // @ts-expect-error no order has a colour
   filterTransitions(watch, (object) => object.colour === 'red');
   const options: WatchOptions<Orders> = { filter: ({ type }) => type === 'placed' };

@@ -241,6 +241,13 @@ describe('hooks', () => {
     expect(errors).toHaveLength(1);
   });
 
+  test('validate that returns false neither refuses nor accepts: its owner is told what it may do', async () => {
+    const { call, errors } = server({ validate: ({ deny, name }): never => (name === 'never' && deny('no')) as never });
+    expect((await call('POST', ORDERS_PATH, NEW)).code).toBe(500);
+    const message = expect.stringMatching(/^validate of orders.example.com: expected undefined, or a call of deny, got false$/);
+    expect(errors).toEqual([expect.objectContaining({ cause: expect.objectContaining({ message }) })]);
+  });
+
   test('what validate changes has no effect, nor what mutate changes of the stored object', async () => {
     const spoil = (object: unknown): void => {
       if (object) Object.assign(object, { spec: { count: 'many' }, more: 1 });

@@ -3,22 +3,38 @@ import { EMPTY, type Observable } from 'rxjs';
 import { describe, expect, test } from 'vitest';
 import * as nodeStream from '../../src/adapters/node-stream.ts';
 import * as rx from '../../src/adapters/rxjs.ts';
-import { ApiServer } from '../../src/apiserver/index.ts';
+import { ApiServer, CONFIG_MAPS } from '../../src/apiserver/index.ts';
 import { connect } from '../../src/bridge/client.ts';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { createConnectionHandler, createHttpHandler, Hub, toBookmark } from '../../src/bridge/http.ts';
 import { attachWebSocketServer, createUpgradeHandler } from '../../src/bridge/websocket.ts';
+import { createListWatcher, Informer, InformerFactory, listAll, RealFifo, Reflector, Store } from '../../src/cache/index.ts';
 import * as root from '../../src/index.ts';
 import { createNodeFetch } from '../../src/kubernetes/index.ts';
-import { FollowedKind, setCondition } from '../../src/operator/index.ts';
+import {
+  allOf,
+  anyOf,
+  apply,
+  createOrUpdate,
+  ensureFinalizer,
+  FollowedKind,
+  isConditionTrue,
+  not,
+  Operator,
+  removeCondition,
+  removeFinalizer,
+  setCondition,
+  updateStatus,
+  Webhooks,
+} from '../../src/operator/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeWatcher, HistoryRecorder } from '../../src/testing/index.ts';
 import { invalid, shownOf } from '../../src/watch/errors.ts';
-import { WorkQueue } from '../../src/workqueue/index.ts';
+import { Controller, LeaderElector, parallelizeUntil, toLeases, WorkQueue } from '../../src/workqueue/index.ts';
 
 const watch = (): root.Watch<root.WatchEvent> => root.emptyWatch<root.WatchEvent>();
 const hub = new Hub();
-const api = new ApiServer({ storage: new MemoryStorage(), resources: [] });
+const api = new ApiServer({ storage: new MemoryStorage(), resources: [CONFIG_MAPS] });
 /** An option that nothing has, and a nearest one for most. */
 const odd = { capacitty: 1 } as never;
 
@@ -143,6 +159,29 @@ test.each<[string, string, (value: never) => unknown, readonly unknown[]]>([
   }
 });
 
+test.each<[string, string, (value: never) => unknown]>([
+  ['Hub', 'capacity', (capacity) => new Hub({ capacity })],
+  ['createHttpHandler', 'stallTimeoutMs', (stallTimeoutMs) => createHttpHandler(hub, { stallTimeoutMs })],
+  ['createUpgradeHandler', 'heartbeatMs', (heartbeatMs) => createUpgradeHandler(hub, { heartbeatMs })],
+  ['createUpgradeHandler', 'maxInboundBytes', (maxInboundBytes) => createUpgradeHandler(hub, { maxInboundBytes })],
+  [
+    'createUpgradeHandler',
+    'maxInboundBytesPerSecond',
+    (maxInboundBytesPerSecond) => createUpgradeHandler(hub, { maxInboundBytesPerSecond }),
+  ],
+  ['NewlineFramer', 'maxFrameBytes', (maxFrameBytes) => new root.NewlineFramer({ maxFrameBytes })],
+  ['MemoryStorage', 'maxBytes', (maxBytes) => new MemoryStorage({ maxBytes })],
+  ['createListWatcher', 'maxListBytes', (maxListBytes) => createListWatcher('http://h/', { maxListBytes })],
+  ['Reflector', 'resyncMs', (resyncMs) => new Reflector(new MemoryStorage(), new Store(), { resyncMs })],
+  ['RealFifo', 'batchSize', (batchSize) => new RealFifo({ batchSize })],
+  ['ApiServer', 'maxBodyBytes', (maxBodyBytes) => new ApiServer({ storage: new MemoryStorage(), resources: [], maxBodyBytes })],
+  ['LeaderElector', 'retryMs', (retryMs) => new LeaderElector({ name: 'a', leases: toLeases(new MemoryStorage()), retryMs })],
+  ['Operator', 'syncTimeoutMs', (syncTimeoutMs) => new Operator({ cluster: api, name: 'a', syncTimeoutMs })],
+])('null is no number, so that %s does not take the default of %s', (_name, option, call) => {
+  const message = expect.stringMatching(`^${option}: expected a whole number >= \\d, got null$`);
+  expect(() => call(null as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message }));
+});
+
 describe('an argument of the wrong kind', () => {
   const bad = [1, 2] as never;
   test.each<[string, string, (value: never) => unknown]>([
@@ -180,5 +219,49 @@ describe('an argument of the wrong kind', () => {
     expect(() => root.filter(watch(), undefined as never)).toThrow('fn: expected a function, got undefined');
     expect(() => root.filterTransitions(watch(), 5 as never)).toThrow('predicate: expected a function, got 5');
     expect(() => root.filterTransitions(watch(), () => true, { keyOf: 'name' as never })).toThrow('keyOf: expected a function');
+  });
+});
+
+describe('what no function of this package can use', () => {
+  const orders = api.resource(CONFIG_MAPS);
+  const informer = new Informer(new MemoryStorage());
+  const object = { metadata: { name: 'a', namespace: 'default' } };
+  test.each<[string, string, (value: never) => unknown]>([
+    ['fetch of an ApiServer', 'request', (value) => api.fetch(value)],
+    ['fetch of Webhooks', 'request', (value) => new Webhooks({ validate() {} }).fetch(value)],
+    ['createFetchHandler', 'request', async (value) => createFetchHandler(hub)(value)],
+    ['resource', 'type', async (value) => api.resource(value)],
+    ['attachWebSocketServer', 'sockets', async (value) => attachWebSocketServer(value, hub)],
+    ['listAll', 'source', (value) => listAll(value)],
+    ['transaction', 'changes', async (value) => new Store().transaction(value)],
+    ['parallelizeUntil', 'work', (value) => parallelizeUntil(1, value, { workers: 1 })],
+    ['apply', 'resource', (value) => apply(value, object, { fieldManager: 'a' })],
+    ['createOrUpdate', 'resource', (value) => createOrUpdate(value, object, () => {})],
+    ['createOrUpdate', 'mutate', (value) => createOrUpdate(orders, object, value)],
+    ['updateStatus', 'resource', (value) => updateStatus(value, object, () => {})],
+    ['ensureFinalizer', 'resource', (value) => ensureFinalizer(value, object, 'a/b')],
+    ['ensureFinalizer', 'name', (value) => ensureFinalizer(orders, object, value)],
+    ['removeFinalizer', 'name', (value) => removeFinalizer(orders, object, value)],
+    ['setCondition', 'object', async (value) => setCondition(value, { type: 'A', status: 'True', reason: 'B' })],
+    ['isConditionTrue', 'object', async (value) => isConditionTrue(value, 'A')],
+    ['removeCondition', 'object', async (value) => removeCondition(value, 'A')],
+    ['allOf', 'when', async (value) => allOf(value)],
+    ['anyOf', 'when', async (value) => anyOf(value)],
+    ['not', 'when', async (value) => not(value)],
+    ['FollowedKind', 'source', async (value) => new FollowedKind(value, 'pods/v1')],
+    ['run of a Reflector', 'signal', (value) => new Reflector(new MemoryStorage(), new Store()).run(value)],
+    ['run of an Informer', 'signal', (value) => new Informer(new MemoryStorage()).run(value)],
+    ['run of a Controller', 'signal', (value) => new Controller({ informers: [informer], reconcile() {} }).run(value)],
+    ['run of an Operator', 'signal', (value) => new Operator({ cluster: api, name: 'a' }).run(value)],
+    ['start', 'signal', async (value) => new InformerFactory(() => new MemoryStorage()).start(value)],
+    ['waitForSync', 'signal', (value) => new InformerFactory(() => new MemoryStorage()).waitForSync(value)],
+  ])('%s names it: %s', async (_name, argument, call) => {
+    const told = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(`^${argument}: expected `) };
+    // No signal is one that never aborts.
+    const nothing = argument === 'signal' ? [] : [undefined, null];
+    const texts = /^(name|type)$/.test(argument) ? [] : ['text'];
+    for (const value of [...nothing, ...texts, 5, /^(type|object)$/.test(argument) ? [] : {}]) {
+      await expect(Promise.resolve(value as never).then(call)).rejects.toMatchObject(told);
+    }
   });
 });

@@ -31,7 +31,7 @@ describe.each(ASYNC.map((decide, at) => [['says no', 'fails'][at], decide] as co
 
     test('in a filter of a watch ends it', async () => {
       const made: ((watch: Watch<TestEvent>) => [Watch<TestEvent>, object])[] = [
-        (watch) => [filter(watch, decide as never), refusal('fn', 'an event or undefined')],
+        (watch) => [filter<TestEvent>(watch, decide as never), refusal('fn', 'an event or undefined')],
         (watch) => [filterTransitions(watch, decide), refusal('predicate')],
         (watch) => [filterTransitions(watch, decide, { previousOf: () => undefined }), refusal('predicate')],
       ];

@@ -341,6 +341,7 @@ describe('lines', () => {
     expect(reading(new Uint8Array([0xff]), true)).toEqual({
       event: { type: 'ADDED', object: '\ufffd' },
       json: '{"type":"ADDED","object":"\ufffd"}',
+      replaced: true,
     });
   });
 });

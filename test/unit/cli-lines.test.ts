@@ -56,6 +56,21 @@ test('a raw line has its JSON text, so that nothing else has to be kept', () => 
   });
 });
 
+test('a raw line that is not UTF-8 is passed on as far as it can be, and told once', () => {
+  const bytes = new Uint8Array([0x63, 0x61, 0x66, 0xe9]); // in Latin-1
+  const reading = readLine({ number: 3, bytes }, { raw: true });
+  expect(reading).toEqual({
+    event: { type: 'ADDED', object: 'caf\ufffd' },
+    json: '{"type":"ADDED","object":"caf\ufffd"}',
+    replaced: true,
+  });
+  expect(readLine({ number: 4, bytes: utf8.encode('\ufffd') }, { raw: true })).not.toHaveProperty('replaced');
+  const said: string[] = [];
+  const reports = new Reports({ write: (text) => said.push(text), writableLength: 0 });
+  for (const number of [3, 4]) reports.replace(number);
+  expect(said).toEqual([expect.stringMatching(/^watchmux pipe: line 3 is not UTF-8: .* becomes U\+FFFD/)]);
+});
+
 describe('what is said about lines that are no events', () => {
   const say = (input: string): string[] => {
     const said: string[] = [];

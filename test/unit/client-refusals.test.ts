@@ -304,6 +304,20 @@ describe('refusals', () => {
     expect((await watch.next()).done).toBe(true);
   });
 
+  test.each(['bad port', 'invalid connection header'])('what no attempt can cure is final: %s', async (why) => {
+    const fetch = (): Promise<Response> => Promise.reject(new TypeError('fetch failed', { cause: new Error(why) }));
+    const { read, expectOver, details } = open('http', { fetch });
+    expect(await read()).toEqual([400]);
+    expect(details.at(-1)?.error?.message).toBe(why);
+    await expectOver();
+  });
+
+  test("so the host's own fetch is not asked for ever for a port that it does not connect to", async () => {
+    const watch = connect<Event>('http://127.0.0.1:6000/watch');
+    expect((await watch.next()).value?.object).toMatchObject({ code: 400, message: 'bad port' });
+    expect((await watch.next()).done).toBe(true);
+  });
+
   test('any thrown value is a failure like any other', async () => {
     for (const [reason, message] of [
       [undefined, 'undefined'],

@@ -1,5 +1,6 @@
 // The helpers that write: what they send, how they meet with others' writes, and what they do not send.
 import { describe, expect, it } from 'vitest';
+import { ApiServer } from '../../src/apiserver/index.ts';
 import type { ResourceClient } from '../../src/cache/resource-client.ts';
 import {
   apply,
@@ -10,6 +11,7 @@ import {
   retryOnConflict,
   updateStatus,
 } from '../../src/operator/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { ORDERS, type Order, rig } from './apiserver-rig.ts';
@@ -106,6 +108,28 @@ describe('createOrUpdate', () => {
     function bump(by: ResourceClient<Order>): Promise<Order> {
       return by.patch('one', { metadata: { annotations: { at: String(asked.length) } } });
     }
+  });
+
+  it('tells if the server has not written the status, which has a path of its own', async () => {
+    const { client, orders, asked } = world();
+    const both = (draft: Mutable<Order>): void => {
+      count(draft);
+      draft.status = { phase: 'Done' };
+    };
+    const refusal = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(/^default\/one: .*use updateStatus$/) };
+    await expect(createOrUpdate(client, order(), both)).rejects.toMatchObject(refusal);
+    await expect(createOrUpdate(client, order(), both)).rejects.toMatchObject(refusal);
+    expect(await orders.get('one')).toMatchObject({ spec: { item: 'tea', count: 3 } });
+    expect(asked).toEqual(['get', 'create', 'get', 'update']);
+    // It is no change to keep what is there, and a kind without this path has its status written with the rest.
+    await updateStatus(orders, await orders.get('one'), (draft) => {
+      draft.status = { phase: 'Done' };
+    });
+    expect((await createOrUpdate(client, order(), both)).result).toBe('unchanged');
+    const plain = new ApiServer({ storage: new MemoryStorage(), resources: [{ ...ORDERS, status: false }] });
+    const whole = plain.resource<Order>('orders.example.com/v1').in('default');
+    for (const result of ['created', 'unchanged'])
+      expect(await createOrUpdate(whole, order(), both)).toMatchObject({ result, object: { status: { phase: 'Done' } } });
   });
 
   it('refuses a mutation of name or namespace, and passes on what a mutation throws', async () => {

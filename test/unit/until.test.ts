@@ -86,6 +86,7 @@ describe('until', () => {
     const watch = fake();
     if (before) abort.abort('why');
     const waiting = until(watch, [is('ADDED')], { signal: abort.signal, clock, timeoutMs: 5 });
+    if (before) await expect(until(fake(), [], { signal: abort.signal })).rejects.toBe('why');
     const told = expect(waiting).rejects.toBe('why');
     await settle();
     abort.abort('why');

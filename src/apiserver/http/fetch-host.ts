@@ -9,6 +9,7 @@ import {
   type WholeHttpAnswer,
 } from '../../bridge/transport/http-connection.ts';
 import { hold, joined } from '../../decode/framing.ts';
+import { checkRequest } from '../../watch/errors.ts';
 import { badRequest } from '../api-status.ts';
 import { abandon, type HostDeps, mayWatch, tooLarge } from './node-host.ts';
 import { isWebSocket, Presence, type StreamAnswer, type WireRequest } from './wire.ts';
@@ -29,6 +30,7 @@ interface Host {
 const GONE = 499;
 
 export async function serveFetch(deps: HostDeps, request: Request, via: unknown): Promise<Response> {
+  checkRequest(request);
   const host = (via ?? {}) as Host;
   if (!claims(deps, request, host)) return new Response(null, { status: GONE });
   const client = new Presence();

@@ -27,7 +27,11 @@ interface StreamOpening extends Opening {
   readonly sse: boolean;
 }
 
-const lost = (error: unknown): ConnectionEnd => ({ code: LOST, why: messageOf(error) });
+const lost = (error: unknown): ConnectionEnd => ({
+  // Node's fetch says so of what it was asked: no other attempt would go better.
+  code: /^(bad port|invalid.+ header)$/.test(messageOf(error)) ? 400 : LOST,
+  why: messageOf(error),
+});
 
 /**
  * Opens an endless GET response of JSON lines or Server-Sent Events. While it is paused, nothing is read from the network, so the
@@ -51,7 +55,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     if (name === 'retry' && /^\d+$/.test(value)) hintMs = +value;
   };
 
-  const run = async (): Promise<void> => {
+  const run = async (): Promise<ConnectionEnd> => {
     const { fetch, url, headers, sse, maxFrameChars } = opening;
     const accept = sse ? EVENT_STREAM : JSON_LINES;
     const init = { signal, cache: 'no-store', headers: { ...headers, accept } } as const;
@@ -94,10 +98,10 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     // JSON that is left without a line end is an event if it can be decoded. Otherwise it was cut off, however the connection has
     // ended; unless it is JSON, as the answer of a server that has no watch here.
     const cut = await feed().catch((error) => ({ ...lost(error), code: isJson(tail) ? UNREADABLE : LOST }));
-    over(broken ?? cut ?? end());
+    return broken ?? cut ?? end();
   };
 
-  run().catch((error) => over(lost(error)));
+  run().catch(lost).then(over);
   // Firefox aborts a page's requests when the user leaves, and never settles a request made after that. If the page is restored
   // from the cache, the client needs a new connection.
   (globalThis as Page).addEventListener?.('pagehide', () => over({ code: LOST, why: 'pagehide' }), { signal });

@@ -9,7 +9,7 @@ import type { FetchLike } from '../../bridge/client/stream.ts';
 import { headersOf, messageOf } from '../../bridge/client/transport.ts';
 import { untilAborted, whenAborted } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, isWatchError, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { callable, isWatchError, WatchError, wholeNumbers } from '../../watch/errors.ts';
 import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
 import { checkType, shownUrl, toRefused } from './answer.ts';
 
@@ -204,19 +204,24 @@ export interface HttpSettings extends ExchangeSettings {
   readonly maxFrameBytes: number;
 }
 
+const LIMITS = {
+  responseTimeoutMs: [RESPONSE_TIMEOUT_MS],
+  maxListBytes: [MAX_LIST_BYTES, 1],
+  maxFrameBytes: [MAX_FRAME_BYTES, 1],
+} as const;
+
 /** Checks the options, whose names have been checked, and adds the defaults. */
 export function toHttpSettings(options: ListWatcherOptions): HttpSettings {
   const { fetch = globalThis.fetch as FetchLike, headers, clock = systemClock, ...limits } = options;
   if (typeof headers !== 'function') new Headers(headers); // throws for an invalid header
-  const { maxListBytes } = limits;
+  const { responseTimeoutMs: timeoutMs, ...most } = wholeNumbers(limits, LIMITS);
   return {
     fetch: callable('fetch', fetch ?? null),
     headers,
     clock,
-    timeoutMs: wholeNumber('responseTimeoutMs', limits.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS),
-    maxListBytes: wholeNumber('maxListBytes', maxListBytes ?? MAX_LIST_BYTES, 1),
-    maxInitialBytes: maxListBytes ?? MAX_TOTAL_LIST_BYTES,
-    maxFrameBytes: wholeNumber('maxFrameBytes', limits.maxFrameBytes ?? MAX_FRAME_BYTES, 1),
+    timeoutMs,
+    ...most,
+    maxInitialBytes: limits.maxListBytes ?? MAX_TOTAL_LIST_BYTES,
   };
 }
 

@@ -1,5 +1,5 @@
 import { untilAborted, whenAborted } from '../../watch/abort.ts';
-import { callable, checkOptions, invalid, WatchError } from '../../watch/errors.ts';
+import { callable, checkOptions, checkSignal, invalid, WatchError } from '../../watch/errors.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { Informer } from './informer.ts';
@@ -81,6 +81,7 @@ export class InformerFactory<Resource = string, T = unknown> {
    * `shutdown`. If one ends because `onError` or `onStateChange` has thrown, the error goes to `console.error`.
    */
   start(signal?: AbortSignal): void {
+    checkSignal(signal);
     if (this.#shutdown) return;
     const fresh: FactoryEntry<Resource>[] = [];
     for (const entry of this.#entries.values()) {
@@ -105,6 +106,7 @@ export class InformerFactory<Resource = string, T = unknown> {
    * aborted.
    */
   async waitForSync(signal?: AbortSignal): Promise<Map<Resource, boolean>> {
+    checkSignal(signal);
     const started = [...this.#entries.values()].filter((entry) => entry.started);
     const all = Promise.all(started.map(({ informer }) => informer.synced.catch(() => {})));
     await untilAborted(all, signal).catch(() => {});

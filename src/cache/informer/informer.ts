@@ -1,7 +1,7 @@
 import { filter } from '../../broadcast/filter.ts';
 import { deciding, Latch, untilAborted, whenAborted } from '../../watch/abort.ts';
 import { type Clock, listed, systemClock, within } from '../../watch/clock.ts';
-import { callable, checkOptions, invalid, oneOf, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, checkSignal, invalid, oneOf, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import { Failures, quietly } from '../../watch/failures.ts';
 import { Timetable } from '../../watch/timetable.ts';
@@ -146,6 +146,7 @@ export class Informer<T, Name extends string = string> {
    */
   async run(signal?: AbortSignal, options: StopOptions = {}): Promise<void> {
     limitOf(options);
+    checkSignal(signal);
     if (this.#ran) throw new WatchError('INVALID_ARGUMENT', 'an informer runs once');
     this.#ran = true;
     const leave = whenAborted(signal, () => this.#close());

@@ -134,7 +134,8 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
   constructor(options: RealFifoOptions<T> = {}) {
     super(checkOptions(options, [...QUEUE_OPTIONS, 'batchSize']));
-    this.#batchSize = wholeNumber('batchSize', options.batchSize ?? DEFAULT_BATCH_SIZE, 1);
+    const { batchSize = DEFAULT_BATCH_SIZE } = options;
+    this.#batchSize = wholeNumber('batchSize', batchSize, 1);
     takesPrepared(RealFifo.prototype.replace);
   }
 

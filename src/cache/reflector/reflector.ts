@@ -14,7 +14,7 @@
  */
 import { isPromise, Latch, verdictOf, whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { requireMethod, WatchError } from '../../watch/errors.ts';
+import { checkSignal, requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import { Failures } from '../../watch/failures.ts';
 import type { ListWatcher, ReflectorStore } from '../list-watcher.ts';
@@ -102,6 +102,7 @@ export class Reflector<T> {
    * @throws {WatchError} (rejects) INVALID_ARGUMENT when called again; also what `onError` and `onStateChange` throw.
    */
   async run(signal?: AbortSignal): Promise<void> {
+    checkSignal(signal);
     if (this.#ran) throw new WatchError('INVALID_ARGUMENT', 'a reflector runs once');
     this.#ran = true;
     const leave = whenAborted(signal, () => this.#halt());

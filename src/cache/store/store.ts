@@ -175,6 +175,7 @@ export class Store<T> implements ReflectorStore<T> {
 
   /** Applies changes in order, in one step as far as readers can tell. Returns those that failed; the others are applied. */
   transaction(changes: readonly StoreChange<T>[]): FailedChange[] {
+    requireMethod('changes', changes, 'entries', 'an array of changes');
     return this.write(() => {
       const failed: FailedChange[] = [];
       for (const [at, change] of changes.entries()) {

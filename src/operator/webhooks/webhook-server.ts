@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { limitConnections } from '../../bridge/transport/upgrades.ts';
 import { Latch, whenAborted } from '../../watch/abort.ts';
 import { type Clock, gaveUp, systemClock, upkeepClock } from '../../watch/clock.ts';
-import { callable, checkOptions, checkText, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { callable, checkOptions, checkSignal, checkText, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { reporter } from '../../watch/failures.ts';
 import { EVERY_MS, type FromFiles, fromPemFiles, type Pair, type PemFile } from './from-files.ts';
 import type { Webhooks } from './webhooks.ts';
@@ -117,6 +117,7 @@ export class WebhookServer {
    * @throws The host's error if it cannot listen. {WatchError} INVALID_ARGUMENT if it ran before.
    */
   async run(signal?: AbortSignal): Promise<void> {
+    checkSignal(signal);
     if (this.#state !== 'new') throw new WatchError('INVALID_ARGUMENT', 'a webhook server runs once');
     this.#state = 'running';
     const end = new Latch();

@@ -457,15 +457,17 @@ interface Settings {
 /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
 export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOptions<T>): Settings {
   const { historyMs, clock = systemClock, onError, ...given } = checkOptions(options, MEMORY_NAMES);
+  const { maxHistoryItems = 100_000, maxHistoryBytes = 2 ** 26 } = given;
+  const { maxObjectBytes = 3 * 2 ** 20, maxBytes = 2 ** 30, maxUnconfirmedBytes = 2 ** 28 } = given;
   return {
     history: {
-      maxItems: wholeNumber('maxHistoryItems', given.maxHistoryItems ?? 100_000),
-      maxBytes: wholeNumber('maxHistoryBytes', given.maxHistoryBytes ?? 2 ** 26),
+      maxItems: wholeNumber('maxHistoryItems', maxHistoryItems),
+      maxBytes: wholeNumber('maxHistoryBytes', maxHistoryBytes),
       maxAgeMs: historyMs === undefined ? Infinity : wholeNumber('historyMs', historyMs),
     },
-    maxObjectBytes: wholeNumber('maxObjectBytes', given.maxObjectBytes ?? 3 * 2 ** 20, 1),
-    maxBytes: wholeNumber('maxBytes', given.maxBytes ?? 2 ** 30, 1),
-    maxUnconfirmedBytes: wholeNumber('maxUnconfirmedBytes', given.maxUnconfirmedBytes ?? 2 ** 28, 1),
+    maxObjectBytes: wholeNumber('maxObjectBytes', maxObjectBytes, 1),
+    maxBytes: wholeNumber('maxBytes', maxBytes, 1),
+    maxUnconfirmedBytes: wholeNumber('maxUnconfirmedBytes', maxUnconfirmedBytes, 1),
     startRevision: given.startRevision === undefined ? undefined : checkStart(given.startRevision),
     journal: given.journal && requireMethod('journal', given.journal, 'restore', 'a StorageJournal'),
     clock,

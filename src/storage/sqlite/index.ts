@@ -69,17 +69,19 @@ export class SqliteStorage<T extends KubernetesObject = KubernetesObject> extend
 
 function settingsOf(given: Omit<SqliteStorageOptions, 'fields' | 'onError'>): SqliteSettings {
   const { file, synchronous = 'FULL', historyMs, clock = systemClock, now = Date.now, random = Math.random } = given;
+  const { pollMs = 50, busyTimeoutMs = 5_000, maxObjectBytes = 3 * 2 ** 20 } = given;
+  const { maxHistoryItems = 100_000, maxHistoryBytes = 2 ** 26 } = given;
   if (typeof file !== 'string' || file === '' || file === ':memory:') throw invalid('file', file, 'a path');
   if (synchronous !== 'FULL' && synchronous !== 'NORMAL') throw invalid('synchronous', synchronous, 'FULL or NORMAL');
   return {
     file: absolute(file),
     synchronous,
-    pollMs: wholeNumber('pollMs', given.pollMs ?? 50, 1),
-    busyTimeoutMs: wholeNumber('busyTimeoutMs', given.busyTimeoutMs ?? 5_000),
-    maxObjectBytes: wholeNumber('maxObjectBytes', given.maxObjectBytes ?? 3 * 2 ** 20, 1),
+    pollMs: wholeNumber('pollMs', pollMs, 1),
+    busyTimeoutMs: wholeNumber('busyTimeoutMs', busyTimeoutMs),
+    maxObjectBytes: wholeNumber('maxObjectBytes', maxObjectBytes, 1),
     history: {
-      maxItems: wholeNumber('maxHistoryItems', given.maxHistoryItems ?? 100_000),
-      maxBytes: wholeNumber('maxHistoryBytes', given.maxHistoryBytes ?? 2 ** 26),
+      maxItems: wholeNumber('maxHistoryItems', maxHistoryItems),
+      maxBytes: wholeNumber('maxHistoryBytes', maxHistoryBytes),
       maxAgeMs: historyMs === undefined ? Number.POSITIVE_INFINITY : wholeNumber('historyMs', historyMs),
     },
     clock,
