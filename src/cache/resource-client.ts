@@ -123,9 +123,15 @@ export interface WriteOptions extends ObjectOptions {
  * lists are merged by their keys; for built-in kinds only. `apply`: all fields that you manage; see Kubernetes' server-side
  * apply. It creates what does not exist.
  */
-export type PatchType = (typeof PATCH_TYPES)[number];
+export type PatchType = 'merge' | 'json' | 'strategic' | 'apply';
 
-const PATCH_TYPES = ['merge', 'json', 'strategic', 'apply'] as const;
+/** Their names on the wire, for clients and servers. */
+export const PATCH_MEDIA_TYPES: Readonly<Record<PatchType, string>> = {
+  json: 'application/json-patch+json',
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+  apply: 'application/apply-patch+yaml', // of which JSON is a subset
+};
 
 /** Options of `patch`. */
 export interface PatchOptions extends WriteOptions {
@@ -240,7 +246,7 @@ export function checkedWrite<O extends WriteOptions>(options: O, names: readonly
 /** Checks a patch, and its options. */
 export function checkedPatch(patch: object, options: PatchOptions): PatchOptions {
   const { type = 'merge', fieldManager, force } = checkedWrite(options, PATCH_NAMES);
-  oneOf('type', type, PATCH_TYPES);
+  oneOf('type', type, Object.keys(PATCH_MEDIA_TYPES));
   if (typeof patch !== 'object' || patch === null || Array.isArray(patch) !== (type === 'json')) {
     throw invalid('patch', patch, type === 'json' ? 'an array of operations' : 'an object');
   }

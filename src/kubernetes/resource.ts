@@ -26,8 +26,8 @@ import {
   type GetOptions,
   type NamespacedName,
   type ObjectOptions,
+  PATCH_MEDIA_TYPES,
   type PatchOptions,
-  type PatchType,
   placeOf,
   placeOfObject,
   type ResourceClient,
@@ -123,7 +123,7 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
   async patch(name: string, patch: object, options: PatchOptions = {}): Promise<T> {
     const { type = 'merge' } = checkedPatch(patch, options);
     const parameters = toParameters(options);
-    const contentType = CONTENT_TYPES[type];
+    const contentType = PATCH_MEDIA_TYPES[type];
     const body = type === 'apply' ? this.#written(patch, options.subresource, 'patch') : toJson('patch', patch);
     return this.#object(placeOf(this, name), options, { method: 'PATCH', body, contentType, parameters });
   }
@@ -205,13 +205,6 @@ function toParameters({ dryRun, fieldManager, fieldValidation, force }: PatchOpt
     ...(force && { force: 'true' }),
   };
 }
-
-const CONTENT_TYPES: Readonly<Record<PatchType, string>> = {
-  merge: 'application/merge-patch+json',
-  json: 'application/json-patch+json',
-  strategic: 'application/strategic-merge-patch+json',
-  apply: 'application/apply-patch+yaml', // of which JSON is a subset
-};
 
 function toDeleteBody({ dryRun, preconditions, propagation, gracePeriodSeconds }: DeleteOptions): string {
   return JSON.stringify({

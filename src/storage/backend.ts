@@ -17,9 +17,9 @@
  * - Changes come in the order of revisions, each once, and those of one revision in one batch: one can resume after any batch.
  * - After `close`, neither timers nor connections are left: pending and later calls reject with CLOSED.
  *
- * Refusals are those of `statuses.ts`: 410 for a revision whose past is gone, or that is from another life of the data; 504 with
- * the cause ResourceVersionTooLarge for one that has not been reached yet; 500 StorageReadError for a value that is not an
- * object.
+ * Refusals are those of `statuses.ts`: 410 for a revision whose past is gone, that was never given, or that is from another life
+ * of the data; 504 with the cause ResourceVersionTooLarge for one that was given, but that the member that is asked has not reached
+ * yet, which only a backend with several members has; 500 StorageReadError for a value that is not an object.
  */
 import type { KubernetesObject } from '../cache/object.ts';
 import type { ChangeType } from '../watch/event.ts';

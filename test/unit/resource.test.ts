@@ -169,7 +169,7 @@ describe('one object', () => {
     await no({}, { type: 'json' }, 'an array of operations');
     await no([], {}, 'patch: expected an object');
     await no({}, { force: true }, 'force: expected true only together with type "apply"');
-    await no({}, { type: 'smart' }, 'one of merge, json, strategic, apply');
+    await no({}, { type: 'smart' }, 'one of json, merge, strategic, apply');
     await no({}, { typ: 'json' }, 'did you mean type?');
     expect(asked()).toEqual([]);
   });

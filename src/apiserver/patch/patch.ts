@@ -10,7 +10,7 @@
  * for too many operations, 415 for an unknown format.
  */
 
-import type { PatchType } from '../../cache/resource-client.ts';
+import { PATCH_MEDIA_TYPES, type PatchType } from '../../cache/resource-client.ts';
 import { badRequest, refused } from '../../storage/statuses.ts';
 import { isRecord } from '../../watch/errors.ts';
 import type { Work } from '../../watch/fair-queue.ts';
@@ -20,13 +20,6 @@ import { childOf } from '../validation/causes.ts';
 import { jsonPatch, type Operation, PatchFailure, PatchUnreadable, toOperations } from './json-patch.ts';
 import { checkingDepth, type JsonObject, mergePatch } from './merge-patch.ts';
 import { METADATA_LISTS, type MergeStrategies, strategicMerge } from './strategic-merge.ts';
-
-const MEDIA_TYPES: Readonly<Record<string, PatchType>> = {
-  'application/json-patch+json': 'json',
-  'application/merge-patch+json': 'merge',
-  'application/strategic-merge-patch+json': 'strategic',
-  'application/apply-patch+yaml': 'apply',
-};
 
 /** A kind. Built-in kinds, and those whose schema says how lists are merged, accept strategic merge patches. */
 interface PatchedKind extends NamedKind {
@@ -85,14 +78,18 @@ function collect(schema: JsonSchema, path: string, into: Record<string, MergeStr
  * @throws {WatchError} REFUSED with 415.
  */
 export function toPatchType(mediaType: string, kind: PatchedKind): PatchType {
-  const type = Object.hasOwn(MEDIA_TYPES, mediaType) ? MEDIA_TYPES[mediaType] : undefined;
-  if (type !== undefined && (type !== 'strategic' || strategiesOf(kind) !== undefined)) return type;
-  throw unsupported(kind);
+  const type = typesOf(kind).find((each) => PATCH_MEDIA_TYPES[each] === mediaType);
+  if (type === undefined) throw unsupported(kind);
+  return type;
 }
 
 export function patchMediaTypes(kind: PatchedKind): string[] {
-  const strategic = strategiesOf(kind) !== undefined;
-  return Object.keys(MEDIA_TYPES).filter((each) => strategic || MEDIA_TYPES[each] !== 'strategic');
+  return typesOf(kind).map((type) => PATCH_MEDIA_TYPES[type]);
+}
+
+function typesOf(kind: PatchedKind): readonly PatchType[] {
+  const all = Object.keys(PATCH_MEDIA_TYPES) as PatchType[];
+  return all.filter((type) => type !== 'strategic' || strategiesOf(kind) !== undefined);
 }
 
 function unsupported(kind: PatchedKind): Error {
@@ -114,8 +111,9 @@ export function* toPatch(patch: unknown, { type, kind }: PatchTerms): Work<(curr
     const operations = yield* read(patch);
     return (current) => applied(current, operations);
   }
-  if (!isRecord(patch)) throw badRequest(`error decoding patch: a ${type} patch must be an object`);
-  if (lists !== undefined && type === 'strategic') {
+  const form: 'merge' | 'strategic' = type; // the compiler tells a new type, which would be merged
+  if (!isRecord(patch)) throw badRequest(`error decoding patch: a ${form} patch must be an object`);
+  if (lists !== undefined && form === 'strategic') {
     const terms = { strategies: lists, isTyped: builtInSchema(kind) !== undefined };
     return (current) => strategicMerge(current as JsonObject, patch, terms);
   }

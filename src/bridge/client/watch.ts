@@ -216,6 +216,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
         queue.miss();
         return;
       }
+      overflow satisfies 'drop-oldest' | 'disconnect'; // the second has ended it before
       queue.drop();
     }
     queue.push(event, more);

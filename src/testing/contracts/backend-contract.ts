@@ -140,6 +140,9 @@ async function endOf(request: () => Promise<unknown>): Promise<unknown> {
 
 const TXNS: readonly BackendCase[] = backendCases({
   'a put of a new key succeeds once, at a revision that the object has; the next one is told what is there': async (rig) => {
+    // `0` stands for none.
+    const before = await rig.backend.revision();
+    expectThat(/^[1-9]\d{0,38}$/.test(before), 'a decimal number above 0 as the revision before any write', before);
     const first = await rig.txn('a', '0', 1);
     if (!first.succeeded) throw new Error('backend contract: expected a put of a new key to succeed');
     expectSame(versionOf(first.object), first.revision, 'the version of what was put');

@@ -15,7 +15,10 @@ export interface StorageSubject {
   readonly storage: Storage<StoredThing>;
   /** Makes the storage drop the states before now. Needed for `compacts`. */
   compact?(): Promise<void> | void;
-  /** Lets this much time pass for the storage, in milliseconds. Needed for `ttl`. */
+  /**
+   * Lets this much time pass for the storage, in milliseconds. Needed for `ttl`. Nothing else lets time pass: a `BackedStorage` waits
+   * up to 200 ms after conflicts, for which it needs a clock that goes on by itself.
+   */
   pass?(ms: number): Promise<void> | void;
 }
 

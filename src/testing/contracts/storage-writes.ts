@@ -114,7 +114,8 @@ export const WRITES: readonly StorageCase[] = storageCases({
 
   'RunTestConditionalDelete: a uid or version of another object is refused with 409 Conflict': async ({ storage }) => {
     const stored = await storage.create('a', { ...thing('a'), metadata: { name: 'a', uid: 'A' } });
-    for (const preconditions of [{ uid: 'B' }, { resourceVersion: '1' }, { uid: 'A', resourceVersion: '1' }]) {
+    const resourceVersion = `${versionOf(stored)}0`;
+    for (const preconditions of [{ uid: 'B' }, { resourceVersion }, { uid: 'A', resourceVersion }]) {
       await expectRefused(storage.delete('a', preconditions), '409 Conflict', `delete ${JSON.stringify(preconditions)}`);
     }
     await storage.delete('a', { uid: 'A', resourceVersion: versionOf(stored) });
@@ -204,7 +205,7 @@ export const UPDATES: readonly StorageCase[] = storageCases({
 
   'RunTestGuaranteedUpdate: a uid or version of another object is refused with 409 Conflict': async ({ storage }) => {
     const stored = await storage.create('a', { ...thing('a'), metadata: { name: 'a', uid: 'A' } });
-    for (const preconditions of [{ uid: 'B' }, { resourceVersion: '1' }]) {
+    for (const preconditions of [{ uid: 'B' }, { resourceVersion: `${versionOf(stored)}0` }]) {
       await expectRefused(storage.update('a', plusOne, preconditions), '409 Conflict', JSON.stringify(preconditions));
     }
     const wanted = { uid: 'A', resourceVersion: versionOf(stored) };
