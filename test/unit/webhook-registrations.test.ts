@@ -51,6 +51,19 @@ describe('registrations', () => {
     }
   });
 
+  it('with a URL that cannot be parsed are refused, without what exactly is wrong', async () => {
+    const { call } = start();
+    const webhooks = [webhook('a', { clientConfig: { url: 'https://[1:2/x' } })];
+    const path = `${CONFIGURATIONS}/validatingwebhookconfigurations`;
+    const { code, body } = await call('POST', path, { metadata: { name: 'x' }, webhooks });
+    const why =
+      'Required value: url must be a valid URL: parse "https://[1:2/x": it is none; desired format: https://host[/path]';
+    expect([code, body.details.causes]).toEqual([
+      422,
+      [{ reason: 'FieldValueRequired', field: 'webhooks[0].clientConfig.url', message: why }],
+    ]);
+  });
+
   it('with very many mistakes are refused for the first hundred', async () => {
     const { call } = start();
     const many = (name: string): string[] => Array.from({ length: 20_000 }, (_, at) => `${name}${at}`);

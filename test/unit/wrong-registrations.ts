@@ -228,6 +228,19 @@ export const WRONG_REGISTRATIONS: readonly (readonly [name: string, more: object
     ['Duplicate webhooks[0].matchConditions[1].name: Duplicate value: "a"'],
   ],
   [
+    'two conditions without names',
+    {
+      matchConditions: [
+        { name: '', expression: 'true' },
+        { name: '', expression: 'false' },
+      ],
+    },
+    [
+      'Required webhooks[0].matchConditions[0].name: Required value',
+      'Required webhooks[0].matchConditions[1].name: Required value',
+    ],
+  ],
+  [
     'a condition that is no condition',
     { matchConditions: [{ name: 'a', expression: '"x"' }] },
     ['Invalid webhooks[0].matchConditions[0].expression: Invalid value: "\\"x\\"": must evaluate to bool but got strin'],
@@ -280,6 +293,19 @@ export const WRONG_REGISTRATIONS: readonly (readonly [name: string, more: object
     [
       `${URL_FIELD} "": host must be specified; desired format: https://host[/path]`.slice(0, CAUSE_CHARS),
       `${URL_FIELD} "u": user information is not permitted in the URL`,
+    ],
+  ],
+  [
+    'neither a host nor a path',
+    { clientConfig: { url: 'https:x y' } },
+    [`${URL_FIELD} "": host must be specified; desired format: https://host[/path]`.slice(0, CAUSE_CHARS)],
+  ],
+  [
+    'a query alone',
+    { clientConfig: { url: 'https://?q=1' } },
+    [
+      `${URL_FIELD} "": host must be specified; desired format: https://host[/path]`.slice(0, CAUSE_CHARS),
+      `${URL_FIELD} "q=1": query parameters are not permitted in the URL`,
     ],
   ],
   [
