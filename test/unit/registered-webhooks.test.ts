@@ -392,11 +392,12 @@ describe('which webhooks are asked', () => {
     const unknown = named('authorizer.x()');
     const written = await storage.update(
       'admissionregistration.k8s.io/validatingwebhookconfigurations/x',
-      (old) => ({ ...old, webhooks: [unknown] }) as typeof old,
+      (old) => ({ ...old, webhooks: [unknown, webhook('b')] }) as typeof old,
     );
     expect(written.metadata?.name).toBe('x');
     expect((await call('PATCH', `${path}/x`, { metadata: { labels: { a: 'b' } } })).code).toBe(200);
-    const { code, body } = await call('PATCH', `${path}/x`, { webhooks: [named('authorizer.x()', { timeoutSeconds: 3 })] });
+    const changed = [named('authorizer.x()', { timeoutSeconds: 3 }), webhook('b')];
+    const { code, body } = await call('PATCH', `${path}/x`, { webhooks: changed });
     expect([code, body.webhooks[0].timeoutSeconds]).toEqual([200, 3]);
     expect((await call('PATCH', `${path}/x`, { webhooks: [named('authorizer.y()')] })).code).toBe(422);
   });

@@ -301,6 +301,24 @@ export const WRONG_REGISTRATIONS: readonly (readonly [name: string, more: object
     [`${URL_FIELD} "": host must be specified; desired format: https://host[/path]`.slice(0, CAUSE_CHARS)],
   ],
   [
+    'no scheme',
+    { clientConfig: { url: '//x/y' } },
+    [`${URL_FIELD} "": 'https' is the only allowed URL scheme; desired format: https://host[/path]`.slice(0, CAUSE_CHARS)],
+  ],
+  [
+    'a path that looks like a URL',
+    { clientConfig: { url: '/https://x/y' } },
+    [
+      `${URL_FIELD} "": 'https' is the only allowed URL scheme; desired format: https://host[/path]`.slice(0, CAUSE_CHARS),
+      `${URL_FIELD} "": host must be specified; desired format: https://host[/path]`.slice(0, CAUSE_CHARS),
+    ],
+  ],
+  [
+    'a path instead of a host',
+    { clientConfig: { url: 'https:/y//z' } },
+    [`${URL_FIELD} "": host must be specified; desired format: https://host[/path]`.slice(0, CAUSE_CHARS)],
+  ],
+  [
     'a query alone',
     { clientConfig: { url: 'https://?q=1' } },
     [
@@ -327,6 +345,11 @@ export const WRONG_REGISTRATIONS: readonly (readonly [name: string, more: object
         CAUSE_CHARS,
       ),
     ],
+  ],
+  [
+    'a part of nothing',
+    { rules: [{ ...RULE, resources: ['*/c', '/c'] }] },
+    ['Invalid webhooks[0].rules[0].resources[1]: Invalid value: "/c": if \'*/c\' is present, must not specify /c'],
   ],
   [
     'everything, then one more',
