@@ -151,6 +151,50 @@ describe('a registered webhook', () => {
     expect((await call('DELETE', `${MAPS}/a`, { [unsafe]: false })).code).toBe(200);
   });
 
+  it('is told the preconditions of a deletion, and no others', async () => {
+    const { call } = start();
+    await register(call, 'Validating', webhook('all'));
+    for (const members of [['uid'], ['resourceVersion'], ['uid', 'resourceVersion'], []]) {
+      const { metadata } = (await call('POST', MAPS, map('a'))).body;
+      reviews.asked.length = 0;
+      const preconditions = Object.fromEntries(members.map((name) => [name, metadata[name]]));
+      expect((await call('DELETE', `${MAPS}/a`, { preconditions })).code).toBe(200);
+      const { review } = reviews.asked[0] as { review: Any };
+      expect(review.request.options.preconditions).toEqual(members.length > 0 ? preconditions : undefined);
+    }
+  });
+
+  it('is told that the server itself deletes what is in a namespace', async () => {
+    const { call } = start();
+    await call('POST', '/api/v1/namespaces', { metadata: { name: 'n' } });
+    await call('POST', '/api/v1/namespaces/n/configmaps', map('a'));
+    await register(call, 'Validating', webhook('maps', { rules: [{ ...RULE, resources: ['configmaps'] }] }));
+    await call('DELETE', '/api/v1/namespaces/n');
+    await eventually(() => expect(paths()).toEqual(['/maps']));
+    expect(reviews.asked[0]?.review.request).toMatchObject({
+      ...{ operation: 'DELETE', name: 'a', namespace: 'n' },
+      userInfo: { username: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] },
+    });
+  });
+
+  it('is asked as its registration says last', async () => {
+    const { call } = start();
+    await register(call, 'Validating', webhook('old'));
+    const path = `${CONFIGURATIONS}/validatingwebhookconfigurations/validating-1`;
+    expect((await call('PATCH', path, { webhooks: [webhook('new')] })).code).toBe(200);
+    await eventually(async () => {
+      reviews.asked.length = 0;
+      await call('POST', `${MAPS}?dryRun=All`, map('a'));
+      expect(paths()).toEqual(['/new']);
+    });
+    expect((await call('PATCH', path, { webhooks: null })).code).toBe(200);
+    await eventually(async () => {
+      reviews.asked.length = 0;
+      expect((await call('POST', `${MAPS}?dryRun=All`, map('a'))).code).toBe(201);
+      expect(paths()).toEqual([]);
+    });
+  });
+
   it('refuses with its code, reason, words and details, and warns', async () => {
     const { call } = start();
     await register(call, 'Validating', webhook('a'), webhook('b'));
@@ -169,6 +213,12 @@ describe('a registered webhook', () => {
         { code: 200, message: 'fine' },
         { code: 400, message: ': fine' },
       ],
+      ...[
+        [399, 400],
+        [400, 400],
+        [599, 599],
+        [600, 400],
+      ].map(([code, told]) => [{ code }, { code: told, message: ' without explanation' }] as const),
       [
         { code: 999, message: null, reason: null, details: null },
         { code: 400, message: ' without explanation' },
@@ -363,6 +413,29 @@ describe('which webhooks are asked', () => {
     ]);
   });
 
+  it('say labels of a namespace that is deleted, and of one that a server without namespaces does not have', async () => {
+    const only = (matchLabels: object): object => ({ namespaceSelector: { matchLabels } });
+    const { call } = start();
+    await call('POST', '/api/v1/namespaces', { metadata: { name: 'n', labels: { env: 'dev' } } });
+    const hooks = [webhook('in.dev', only({ env: 'dev' })), webhook('in.n', only({ 'kubernetes.io/metadata.name': 'n' }))];
+    await register(call, 'Validating', ...hooks);
+    expect(
+      await asked(
+        () => call('DELETE', '/api/v1/namespaces/n?dryRun=All'),
+        () => call('DELETE', '/api/v1/namespaces/default?dryRun=All'),
+      ),
+    ).toEqual([['in.dev', 'in.n'], []]);
+    const secrets = BUILT_IN_KINDS.filter(({ plural }) => plural !== 'namespaces');
+    const { call: bare } = start({ resources: [...secrets, ...WEBHOOK_CONFIGURATIONS] });
+    await register(bare, 'Validating', ...hooks);
+    expect(
+      await asked(
+        () => bare('POST', '/api/v1/namespaces/n/configmaps', map('a')),
+        () => bare('POST', MAPS, map('a')),
+      ),
+    ).toEqual([['in.n'], []]);
+  });
+
   it('a condition that fails, or costs too much, refuses the write', async () => {
     const { call } = start();
     const rules = [{ ...RULE, resources: ['configmaps'] }];
@@ -430,10 +503,50 @@ describe('which webhooks are asked', () => {
       },
       object: { apiVersion: 'example.com/v2', spec: { thing: 'salt' } },
     });
+    reviews.decide.set('/a', () => patched({ op: 'replace', path: '/apiVersion', value: 'example.com/v1' }));
+    const wrong = await call('POST', '/apis/example.com/v1/namespaces/default/orders', {
+      ...{ ...ORDER, metadata: { name: 'p' }, spec: { item: 'salt' } },
+    });
+    expect([wrong.code, wrong.body.message]).toEqual([
+      500,
+      expect.stringContaining('expected a Order of example.com/v2, got a Order of example.com/v1'),
+    ]);
+    reviews.decide.clear();
+    reviews.asked.length = 0;
+    const seen = (item: string): object => ({ name: `is-${item}`, expression: `object.spec.thing == "${item}"` });
+    await register(
+      call,
+      'Validating',
+      webhook('is.tea', { rules, matchConditions: [seen('tea')] }),
+      webhook('was.tea', { rules, matchConditions: [{ name: 'a', expression: 'oldObject.spec.thing == "tea"' }] }),
+      webhook('of.maps', { rules: [{ ...RULE, resources: ['configmaps'] }] }),
+    );
+    await call('PATCH', '/apis/example.com/v1/namespaces/default/orders/o', { spec: { item: 'salt' } });
+    expect(paths()).toEqual(['/a', '/was.tea']);
+    const [object, oldObject] = ['salt', 'tea'].map((thing) => ({ apiVersion: 'example.com/v2', spec: { thing } }));
+    for (const { review } of reviews.asked) expect(review.request).toMatchObject({ object, oldObject });
   });
 });
 
 describe('mutating webhooks', () => {
+  it('may change a Binding, and not a deletion', async () => {
+    const [pods] = await kubernetesKinds('pods/v1');
+    const { call } = start({ resources: [...BUILT_IN_KINDS, pods, ...WEBHOOK_CONFIGURATIONS] });
+    await register(call, 'Mutating', webhook('pods', { rules: [{ ...RULE, resources: ['pods', 'pods/*'] }] }));
+    const path = '/api/v1/namespaces/default/pods';
+    const containers = [{ name: 'a', image: 'a' }];
+    await call('POST', path, { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, spec: { containers } });
+    reviews.decide.set('/pods', () => patched({ op: 'add', path: '/target/name', value: 'other' }));
+    const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name: 'a' }, target: { kind: 'Node', name: 'n' } };
+    expect((await call('POST', `${path}/a/binding`, binding)).code).toBe(201);
+    expect((await call('GET', `${path}/a`)).body.spec.nodeName).toBe('other');
+    const { code, body } = await call('DELETE', `${path}/a?gracePeriodSeconds=0`);
+    const why = 'admission webhook "pods.example.com": a deletion cannot be changed';
+    expect([code, body.message]).toEqual([500, `Internal error occurred: ${why}`]);
+    reviews.decide.set('/pods', () => patched());
+    expect((await call('DELETE', `${path}/a?gracePeriodSeconds=0`)).code).toBe(200);
+  });
+
   /** Adds its letter to what others have written. */
   const adds =
     (letter: string, most: number = 9) =>
@@ -605,10 +718,23 @@ describe('mutating webhooks', () => {
     const { code, body } = await call('POST', MAPS, map('x', {}));
     const why = 'admission webhook "a.example.com": expected a ConfigMap of v1, got a Secret of v1';
     expect([code, body.message]).toEqual([500, `Internal error occurred: ${why}`]);
+    reviews.decide.set('/a', () => patched({ op: 'add', path: '/kind', value: 'x'.repeat(300) }));
+    expect((await call('POST', MAPS, map('x', {}))).body.message).toMatch(/expected a ConfigMap of v1, got a x{200}$/);
   });
 });
 
 describe('validating webhooks', () => {
+  it('are asked 32 at once, and no others once one has refused', async () => {
+    const { call } = start();
+    await register(call, 'Validating', ...Array.from({ length: 65 }, (_, at) => webhook(`a${at}`)));
+    expect((await call('POST', `${MAPS}?dryRun=All`, map('x'))).code).toBe(201);
+    expect(paths()).toHaveLength(65);
+    reviews.asked.length = 0;
+    reviews.decide.set('/a40', () => ({ allowed: false }));
+    expect((await call('POST', MAPS, map('x'))).code).toBe(400);
+    expect(paths()).toHaveLength(64);
+  });
+
   it('are asked at once, and must not change anything', async () => {
     const { call } = start();
     await register(call, 'Validating', webhook('a'), webhook('b'));
