@@ -134,10 +134,11 @@ describe('a registered webhook', () => {
     await register(call, 'Validating', webhook('all'));
     const told = (): object => reviews.asked.splice(0).map(({ review }) => review.request.options);
     const head = (verb: string): object => ({ kind: `${verb}Options`, apiVersion: 'meta.k8s.io/v1' });
-    await call('POST', `${MAPS}?propagationPolicy=Orphan&gracePeriodSeconds=3&fieldManager=me`, map('a'));
-    expect(told()).toEqual([{ ...head('Create'), fieldManager: 'me' }]);
+    const own = 'fieldManager=me&fieldValidation=Strict';
+    await call('POST', `${MAPS}?propagationPolicy=Orphan&gracePeriodSeconds=3&${own}`, map('a'));
+    expect(told()).toEqual([{ ...head('Create'), fieldManager: 'me', fieldValidation: 'Strict' }]);
     const body = { gracePeriodSeconds: -3, propagationPolicy: 'Background' };
-    await call('DELETE', `${MAPS}/a?gracePeriodSeconds=5&propagationPolicy=Orphan&fieldManager=me`, body);
+    await call('DELETE', `${MAPS}/a?gracePeriodSeconds=5&propagationPolicy=Orphan&${own}`, body);
     expect(told()).toEqual([{ ...head('Delete'), gracePeriodSeconds: 1, propagationPolicy: 'Background' }]);
     for (const name of ['a', 'b']) await call('POST', MAPS, map(name));
     reviews.asked.length = 0;
@@ -286,10 +287,21 @@ describe('a registered webhook', () => {
     for (const query of ['?dryRun=All', '']) expect((await call('POST', `${path}/a/eviction${query}`, eviction)).code).toBe(201);
     expect(reviews.asked.map(({ review }) => review.request)).toMatchObject([
       { operation: 'CREATE', kind: { kind: 'Pod' } },
-      { operation: 'CREATE', kind: { kind: 'Binding' }, subResource: 'binding', object: { target }, oldObject: null },
+      {
+        ...{ operation: 'CREATE', kind: { kind: 'Binding' }, subResource: 'binding', requestSubResource: 'binding' },
+        ...{ object: { target }, oldObject: null },
+      },
       ...[true, false].map((dryRun) => ({ operation: 'CREATE', kind: { kind: 'Eviction' }, subResource: 'eviction', dryRun })),
     ]);
     expect(reviews.asked).toHaveLength(4);
+    for (const name of ['subResource', 'requestSubResource']) expect(reviews.asked[0]?.review.request).not.toHaveProperty(name);
+  });
+
+  it('is asked by a server that has only its kind of registrations', async () => {
+    const { call } = start({ resources: [...BUILT_IN_KINDS, ...WEBHOOK_CONFIGURATIONS.slice(1)] });
+    await register(call, 'Validating', webhook('a'));
+    await call('POST', MAPS, map('a'));
+    expect(paths()).toEqual(['/a']);
   });
 });
 
@@ -323,7 +335,11 @@ describe('which webhooks are asked', () => {
       'in.namespaces': { scope: 'Namespaced' },
       'in.none': { scope: 'Cluster' },
     };
-    const hooks = Object.entries(rules).map(([name, more]) => webhook(name, { rules: [{ ...RULE, ...more }] }));
+    const hooks = [
+      ...Object.entries(rules).map(([name, more]) => webhook(name, { rules: [{ ...RULE, ...more }] })),
+      webhook('of.two', { rules: ['none', 'configmaps', 'other'].map((plural) => ({ ...RULE, resources: [plural] })) }),
+      webhook('no.rules', { rules: undefined }),
+    ];
     await register(call, 'Validating', ...hooks);
     const status = { metadata: { name: 'o' }, status: { phase: 'x' } };
     const path = '/apis/example.com/v1/namespaces/default/orders';
@@ -336,7 +352,7 @@ describe('which webhooks are asked', () => {
         () => call('DELETE', `${path}/o`),
       ),
     ).toEqual([
-      ['all.of', 'create.delete', 'in.namespaces', 'no.parts', 'the.core'],
+      ['all.of', 'create.delete', 'in.namespaces', 'no.parts', 'of.two', 'the.core'],
       ['all.of', 'create.delete', 'in.namespaces', 'no.parts', 'own.parts', 'the.group'],
       ['all.of', 'only.parts', 'own.parts', 'the.group', 'update.of'],
       ['all.of', 'create.delete', 'in.none', 'no.parts', 'the.core'],
@@ -406,6 +422,7 @@ describe('which webhooks are asked', () => {
     ).toEqual([['by.dev'], ['by.dev', 'of.change'], ['by.dev', 'of.deletion']]);
     const why =
       'conditions of webhook "of.errors.example.com": expression \'object.data.none == "x"\' resulted in error: no such key: ';
+    expect((errors[0] as Error).cause).toMatchObject({ message: expect.stringContaining('no such key: none') });
     expect(errors.map((error) => (error as Error).message)).toEqual([
       `${why}none`,
       `${why}none`,
@@ -434,6 +451,37 @@ describe('which webhooks are asked', () => {
         () => bare('POST', MAPS, map('a')),
       ),
     ).toEqual([['in.n'], []]);
+  });
+
+  it('do not say the namespace of what is in none, or of what is left of one', async () => {
+    const storage = new MemoryStorage();
+    const boxes = { ...ORDERS, plural: 'boxes', kind: 'Box', namespaced: false } as ResourceDefinition;
+    const { call } = start({ storage, resources: [...BUILT_IN_KINDS, boxes, ...WEBHOOK_CONFIGURATIONS] });
+    await call('POST', '/api/v1/namespaces', { metadata: { name: 'n' } });
+    for (const name of ['a', 'b']) await call('POST', '/api/v1/namespaces/n/configmaps', map(name));
+    const inDev = { namespaceSelector: { matchLabels: { env: 'dev' } } };
+    await register(call, 'Validating', webhook('all', { rules: [{ ...RULE, operations: ['DELETE'] }] }));
+    expect((await storage.delete('core/namespaces/n')).metadata?.name).toBe('n');
+    const left = (name: string): string => `/api/v1/namespaces/n/configmaps/${name}`;
+    expect(await asked(() => call('DELETE', left('a')))).toEqual([['all']]);
+    await register(call, 'Mutating', webhook('in.dev', inDev));
+    expect(await asked(() => call('POST', '/apis/example.com/v1/boxes', { metadata: { name: 'x' } }))).toEqual([['in.dev']]);
+    const { code, body } = await call('DELETE', left('b'));
+    expect([code, body.message]).toEqual([404, 'namespaces "n" not found']);
+  });
+
+  it('say conditions, which see no options that were not given', async () => {
+    const { call } = start();
+    const names = ['dryRun', 'fieldManager', 'fieldValidation', 'propagationPolicy', 'gracePeriodSeconds', 'preconditions'];
+    const expression = `${JSON.stringify(names)}.all(name, !(name in request.options))`;
+    await register(call, 'Validating', webhook('no.options', { matchConditions: [{ name: 'a', expression }] }));
+    expect(
+      await asked(
+        () => call('POST', MAPS, map('a')),
+        () => call('POST', `${MAPS}?dryRun=All`, map('b')),
+        () => call('DELETE', `${MAPS}/a`),
+      ),
+    ).toEqual([['no.options'], [], ['no.options']]);
   });
 
   it('a condition that fails, or costs too much, refuses the write', async () => {
@@ -486,7 +534,7 @@ describe('which webhooks are asked', () => {
         },
       },
     });
-    const rules = [{ ...RULE, apiVersions: ['v2'], resources: ['orders'] }];
+    const rules = ['none', 'orders'].map((plural) => ({ ...RULE, apiVersions: ['v2'], resources: [plural] }));
     await register(call, 'Mutating', webhook('a', { rules }), webhook('b', { rules, matchPolicy: 'Exact' }));
     reviews.decide.set('/a', () => patched({ op: 'replace', path: '/spec/thing', value: 'tea' }));
     const made = await call('POST', '/apis/example.com/v1/namespaces/default/orders', {
