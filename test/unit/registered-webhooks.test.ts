@@ -7,6 +7,7 @@ import {
   type ResourceDefinition,
   WEBHOOK_CONFIGURATIONS,
 } from '../../src/apiserver/index.ts';
+import { RegisteredWebhooks } from '../../src/apiserver/webhooks/registered-webhooks.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { eventually } from '../eventually.ts';
@@ -896,5 +897,40 @@ describe('validating webhooks', () => {
     await eventually(() => expect(paths()).toEqual(['/slow']));
     await servers[0]?.shutdown({ signal: AbortSignal.abort() });
     expect((await answer).code).toBe(504);
+  });
+});
+
+describe('a write before registrations are known', () => {
+  type Deps = ConstructorParameters<typeof RegisteredWebhooks>[0];
+  /** Of a server without registrations. */
+  const waiting = (signal?: AbortSignal): { webhooks: RegisteredWebhooks; writes: readonly Promise<unknown>[] } => {
+    const webhooks = new RegisteredWebhooks({ catalog: { find: () => undefined } } as unknown as Deps);
+    const hooks = webhooks.of({ group: '', main: {} } as Any);
+    const asked = { operation: 'CREATE', place: { name: 'x' }, dryRun: false, signal } as Any;
+    const writer = { options: {}, user: undefined, warn: () => {} } as Any;
+    const object = { metadata: { name: 'x' } };
+    return { webhooks, writes: [hooks?.mutate(object, asked, writer), hooks?.validate(object, asked, writer)] as Any };
+  };
+
+  it('waits for them', async () => {
+    const { webhooks, writes } = waiting();
+    let over = 0;
+    const all = writes.map((write) => write.then(() => over++));
+    await new Promise(setImmediate);
+    expect(over).toBe(0);
+    await webhooks.prepare();
+    await Promise.all(all);
+    await webhooks.stop();
+  });
+
+  it('is refused if they will not be known, or if its client leaves', async () => {
+    const { webhooks, writes } = waiting();
+    webhooks.giveUp(new Error('leaving'));
+    for (const write of writes) await expect(write).rejects.toThrow('leaving');
+    const abort = new AbortController();
+    const [one, other] = waiting(abort.signal).writes;
+    abort.abort(new Error('gone'));
+    await expect(one).rejects.toThrow('gone');
+    await expect(other).rejects.toThrow('gone');
   });
 });
