@@ -352,6 +352,19 @@ export const WRONG_REGISTRATIONS: readonly (readonly [name: string, more: object
     ['Invalid webhooks[0].rules[0].resources[1]: Invalid value: "/c": if \'*/c\' is present, must not specify /c'],
   ],
   [
+    'everything and nothing',
+    { rules: [{ ...RULE, resources: ['*', ''] }] },
+    ['Required webhooks[0].rules[0].resources[1]: Required value'],
+  ],
+  [
+    'a path that only ends with a slash',
+    { clientConfig: { service: { namespace: 'n', name: 's', path: 'a/' } } },
+    [
+      'Invalid webhooks[0].clientConfig.service.path: Invalid value: "a/": must start with a \'/\'',
+      'Invalid webhooks[0].clientConfig.service.path: Invalid value: "a/": segment[0] may not be empty',
+    ],
+  ],
+  [
     'everything, then one more',
     { rules: [{ ...RULE, resources: ['*', 'b/c', 'a'] }] },
     [
