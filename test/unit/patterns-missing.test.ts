@@ -62,7 +62,12 @@ test('without cel-js, a registration of webhooks with conditions is refused, and
   const why =
     'a webhook with conditions needs the package @marcbachmann/cel-js: npm install @marcbachmann/cel-js, or leave out matchConditions';
   await expect(create('a', { matchConditions })).rejects.toMatchObject({
-    status: { code: 422, details: { causes: [{ field: 'webhooks[0].matchConditions', message: `Forbidden: ${why}` }] } },
+    status: {
+      code: 422,
+      details: {
+        causes: [{ reason: 'FieldValueForbidden', field: 'webhooks[0].matchConditions', message: `Forbidden: ${why}` }],
+      },
+    },
   });
   await expect(create('b', {})).resolves.toMatchObject({ metadata: { name: 'b' } });
   await server.shutdown();

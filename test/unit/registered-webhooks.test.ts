@@ -7,6 +7,7 @@ import {
   type ResourceDefinition,
   WEBHOOK_CONFIGURATIONS,
 } from '../../src/apiserver/index.ts';
+import { RegisteredWebhooks } from '../../src/apiserver/webhooks/registered-webhooks.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { eventually } from '../eventually.ts';
@@ -134,10 +135,11 @@ describe('a registered webhook', () => {
     await register(call, 'Validating', webhook('all'));
     const told = (): object => reviews.asked.splice(0).map(({ review }) => review.request.options);
     const head = (verb: string): object => ({ kind: `${verb}Options`, apiVersion: 'meta.k8s.io/v1' });
-    await call('POST', `${MAPS}?propagationPolicy=Orphan&gracePeriodSeconds=3&fieldManager=me`, map('a'));
-    expect(told()).toEqual([{ ...head('Create'), fieldManager: 'me' }]);
+    const own = 'fieldManager=me&fieldValidation=Strict';
+    await call('POST', `${MAPS}?propagationPolicy=Orphan&gracePeriodSeconds=3&${own}`, map('a'));
+    expect(told()).toEqual([{ ...head('Create'), fieldManager: 'me', fieldValidation: 'Strict' }]);
     const body = { gracePeriodSeconds: -3, propagationPolicy: 'Background' };
-    await call('DELETE', `${MAPS}/a?gracePeriodSeconds=5&propagationPolicy=Orphan&fieldManager=me`, body);
+    await call('DELETE', `${MAPS}/a?gracePeriodSeconds=5&propagationPolicy=Orphan&${own}`, body);
     expect(told()).toEqual([{ ...head('Delete'), gracePeriodSeconds: 1, propagationPolicy: 'Background' }]);
     for (const name of ['a', 'b']) await call('POST', MAPS, map(name));
     reviews.asked.length = 0;
@@ -149,6 +151,50 @@ describe('a registered webhook', () => {
     expect((await call('DELETE', `${MAPS}/a?${unsafe}=true`)).code).toBe(409);
     expect((await call('DELETE', `${MAPS}/a`, { [unsafe]: true })).code).toBe(409);
     expect((await call('DELETE', `${MAPS}/a`, { [unsafe]: false })).code).toBe(200);
+  });
+
+  it('is told the preconditions of a deletion, and no others', async () => {
+    const { call } = start();
+    await register(call, 'Validating', webhook('all'));
+    for (const members of [['uid'], ['resourceVersion'], ['uid', 'resourceVersion'], []]) {
+      const { metadata } = (await call('POST', MAPS, map('a'))).body;
+      reviews.asked.length = 0;
+      const preconditions = Object.fromEntries(members.map((name) => [name, metadata[name]]));
+      expect((await call('DELETE', `${MAPS}/a`, { preconditions })).code).toBe(200);
+      const { review } = reviews.asked[0] as { review: Any };
+      expect(review.request.options.preconditions).toEqual(members.length > 0 ? preconditions : undefined);
+    }
+  });
+
+  it('is told that the server itself deletes what is in a namespace', async () => {
+    const { call } = start();
+    await call('POST', '/api/v1/namespaces', { metadata: { name: 'n' } });
+    await call('POST', '/api/v1/namespaces/n/configmaps', map('a'));
+    await register(call, 'Validating', webhook('maps', { rules: [{ ...RULE, resources: ['configmaps'] }] }));
+    await call('DELETE', '/api/v1/namespaces/n');
+    await eventually(() => expect(paths()).toEqual(['/maps']));
+    expect(reviews.asked[0]?.review.request).toMatchObject({
+      ...{ operation: 'DELETE', name: 'a', namespace: 'n' },
+      userInfo: { username: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] },
+    });
+  });
+
+  it('is asked as its registration says last', async () => {
+    const { call } = start();
+    await register(call, 'Validating', webhook('old'));
+    const path = `${CONFIGURATIONS}/validatingwebhookconfigurations/validating-1`;
+    expect((await call('PATCH', path, { webhooks: [webhook('new')] })).code).toBe(200);
+    await eventually(async () => {
+      reviews.asked.length = 0;
+      await call('POST', `${MAPS}?dryRun=All`, map('a'));
+      expect(paths()).toEqual(['/new']);
+    });
+    expect((await call('PATCH', path, { webhooks: null })).code).toBe(200);
+    await eventually(async () => {
+      reviews.asked.length = 0;
+      expect((await call('POST', `${MAPS}?dryRun=All`, map('a'))).code).toBe(201);
+      expect(paths()).toEqual([]);
+    });
   });
 
   it('refuses with its code, reason, words and details, and warns', async () => {
@@ -169,6 +215,12 @@ describe('a registered webhook', () => {
         { code: 200, message: 'fine' },
         { code: 400, message: ': fine' },
       ],
+      ...[
+        [399, 400],
+        [400, 400],
+        [599, 599],
+        [600, 400],
+      ].map(([code, told]) => [{ code }, { code: told, message: ' without explanation' }] as const),
       [
         { code: 999, message: null, reason: null, details: null },
         { code: 400, message: ' without explanation' },
@@ -236,10 +288,21 @@ describe('a registered webhook', () => {
     for (const query of ['?dryRun=All', '']) expect((await call('POST', `${path}/a/eviction${query}`, eviction)).code).toBe(201);
     expect(reviews.asked.map(({ review }) => review.request)).toMatchObject([
       { operation: 'CREATE', kind: { kind: 'Pod' } },
-      { operation: 'CREATE', kind: { kind: 'Binding' }, subResource: 'binding', object: { target }, oldObject: null },
+      {
+        ...{ operation: 'CREATE', kind: { kind: 'Binding' }, subResource: 'binding', requestSubResource: 'binding' },
+        ...{ object: { target }, oldObject: null },
+      },
       ...[true, false].map((dryRun) => ({ operation: 'CREATE', kind: { kind: 'Eviction' }, subResource: 'eviction', dryRun })),
     ]);
     expect(reviews.asked).toHaveLength(4);
+    for (const name of ['subResource', 'requestSubResource']) expect(reviews.asked[0]?.review.request).not.toHaveProperty(name);
+  });
+
+  it('is asked by a server that has only its kind of registrations', async () => {
+    const { call } = start({ resources: [...BUILT_IN_KINDS, ...WEBHOOK_CONFIGURATIONS.slice(1)] });
+    await register(call, 'Validating', webhook('a'));
+    await call('POST', MAPS, map('a'));
+    expect(paths()).toEqual(['/a']);
   });
 });
 
@@ -273,7 +336,11 @@ describe('which webhooks are asked', () => {
       'in.namespaces': { scope: 'Namespaced' },
       'in.none': { scope: 'Cluster' },
     };
-    const hooks = Object.entries(rules).map(([name, more]) => webhook(name, { rules: [{ ...RULE, ...more }] }));
+    const hooks = [
+      ...Object.entries(rules).map(([name, more]) => webhook(name, { rules: [{ ...RULE, ...more }] })),
+      webhook('of.two', { rules: ['none', 'configmaps', 'other'].map((plural) => ({ ...RULE, resources: [plural] })) }),
+      webhook('no.rules', { rules: undefined }),
+    ];
     await register(call, 'Validating', ...hooks);
     const status = { metadata: { name: 'o' }, status: { phase: 'x' } };
     const path = '/apis/example.com/v1/namespaces/default/orders';
@@ -286,7 +353,7 @@ describe('which webhooks are asked', () => {
         () => call('DELETE', `${path}/o`),
       ),
     ).toEqual([
-      ['all.of', 'create.delete', 'in.namespaces', 'no.parts', 'the.core'],
+      ['all.of', 'create.delete', 'in.namespaces', 'no.parts', 'of.two', 'the.core'],
       ['all.of', 'create.delete', 'in.namespaces', 'no.parts', 'own.parts', 'the.group'],
       ['all.of', 'only.parts', 'own.parts', 'the.group', 'update.of'],
       ['all.of', 'create.delete', 'in.none', 'no.parts', 'the.core'],
@@ -356,11 +423,66 @@ describe('which webhooks are asked', () => {
     ).toEqual([['by.dev'], ['by.dev', 'of.change'], ['by.dev', 'of.deletion']]);
     const why =
       'conditions of webhook "of.errors.example.com": expression \'object.data.none == "x"\' resulted in error: no such key: ';
+    expect((errors[0] as Error).cause).toMatchObject({ message: expect.stringContaining('no such key: none') });
     expect(errors.map((error) => (error as Error).message)).toEqual([
       `${why}none`,
       `${why}none`,
       expect.stringContaining('of.errors'),
     ]);
+  });
+
+  it('say labels of a namespace that is deleted, and of one that a server without namespaces does not have', async () => {
+    const only = (matchLabels: object): object => ({ namespaceSelector: { matchLabels } });
+    const { call } = start();
+    await call('POST', '/api/v1/namespaces', { metadata: { name: 'n', labels: { env: 'dev' } } });
+    const hooks = [webhook('in.dev', only({ env: 'dev' })), webhook('in.n', only({ 'kubernetes.io/metadata.name': 'n' }))];
+    await register(call, 'Validating', ...hooks);
+    expect(
+      await asked(
+        () => call('DELETE', '/api/v1/namespaces/n?dryRun=All'),
+        () => call('DELETE', '/api/v1/namespaces/default?dryRun=All'),
+      ),
+    ).toEqual([['in.dev', 'in.n'], []]);
+    const secrets = BUILT_IN_KINDS.filter(({ plural }) => plural !== 'namespaces');
+    const { call: bare } = start({ resources: [...secrets, ...WEBHOOK_CONFIGURATIONS] });
+    await register(bare, 'Validating', ...hooks);
+    expect(
+      await asked(
+        () => bare('POST', '/api/v1/namespaces/n/configmaps', map('a')),
+        () => bare('POST', MAPS, map('a')),
+      ),
+    ).toEqual([['in.n'], []]);
+  });
+
+  it('do not say the namespace of what is in none, or of what is left of one', async () => {
+    const storage = new MemoryStorage();
+    const boxes = { ...ORDERS, plural: 'boxes', kind: 'Box', namespaced: false } as ResourceDefinition;
+    const { call } = start({ storage, resources: [...BUILT_IN_KINDS, boxes, ...WEBHOOK_CONFIGURATIONS] });
+    await call('POST', '/api/v1/namespaces', { metadata: { name: 'n' } });
+    for (const name of ['a', 'b']) await call('POST', '/api/v1/namespaces/n/configmaps', map(name));
+    const inDev = { namespaceSelector: { matchLabels: { env: 'dev' } } };
+    await register(call, 'Validating', webhook('all', { rules: [{ ...RULE, operations: ['DELETE'] }] }));
+    expect((await storage.delete('core/namespaces/n')).metadata?.name).toBe('n');
+    const left = (name: string): string => `/api/v1/namespaces/n/configmaps/${name}`;
+    expect(await asked(() => call('DELETE', left('a')))).toEqual([['all']]);
+    await register(call, 'Mutating', webhook('in.dev', inDev));
+    expect(await asked(() => call('POST', '/apis/example.com/v1/boxes', { metadata: { name: 'x' } }))).toEqual([['in.dev']]);
+    const { code, body } = await call('DELETE', left('b'));
+    expect([code, body.message]).toEqual([404, 'namespaces "n" not found']);
+  });
+
+  it('say conditions, which see no options that were not given', async () => {
+    const { call } = start();
+    const names = ['dryRun', 'fieldManager', 'fieldValidation', 'propagationPolicy', 'gracePeriodSeconds', 'preconditions'];
+    const expression = `${JSON.stringify(names)}.all(name, !(name in request.options))`;
+    await register(call, 'Validating', webhook('no.options', { matchConditions: [{ name: 'a', expression }] }));
+    expect(
+      await asked(
+        () => call('POST', MAPS, map('a')),
+        () => call('POST', `${MAPS}?dryRun=All`, map('b')),
+        () => call('DELETE', `${MAPS}/a`),
+      ),
+    ).toEqual([['no.options'], [], ['no.options']]);
   });
 
   it('a condition that fails, or costs too much, refuses the write', async () => {
@@ -392,11 +514,12 @@ describe('which webhooks are asked', () => {
     const unknown = named('authorizer.x()');
     const written = await storage.update(
       'admissionregistration.k8s.io/validatingwebhookconfigurations/x',
-      (old) => ({ ...old, webhooks: [unknown] }) as typeof old,
+      (old) => ({ ...old, webhooks: [unknown, webhook('b')] }) as typeof old,
     );
     expect(written.metadata?.name).toBe('x');
     expect((await call('PATCH', `${path}/x`, { metadata: { labels: { a: 'b' } } })).code).toBe(200);
-    const { code, body } = await call('PATCH', `${path}/x`, { webhooks: [named('authorizer.x()', { timeoutSeconds: 3 })] });
+    const changed = [named('authorizer.x()', { timeoutSeconds: 3 }), webhook('b')];
+    const { code, body } = await call('PATCH', `${path}/x`, { webhooks: changed });
     expect([code, body.webhooks[0].timeoutSeconds]).toEqual([200, 3]);
     expect((await call('PATCH', `${path}/x`, { webhooks: [named('authorizer.y()')] })).code).toBe(422);
   });
@@ -412,7 +535,7 @@ describe('which webhooks are asked', () => {
         },
       },
     });
-    const rules = [{ ...RULE, apiVersions: ['v2'], resources: ['orders'] }];
+    const rules = ['none', 'orders'].map((plural) => ({ ...RULE, apiVersions: ['v2'], resources: [plural] }));
     await register(call, 'Mutating', webhook('a', { rules }), webhook('b', { rules, matchPolicy: 'Exact' }));
     reviews.decide.set('/a', () => patched({ op: 'replace', path: '/spec/thing', value: 'tea' }));
     const made = await call('POST', '/apis/example.com/v1/namespaces/default/orders', {
@@ -429,10 +552,50 @@ describe('which webhooks are asked', () => {
       },
       object: { apiVersion: 'example.com/v2', spec: { thing: 'salt' } },
     });
+    reviews.decide.set('/a', () => patched({ op: 'replace', path: '/apiVersion', value: 'example.com/v1' }));
+    const wrong = await call('POST', '/apis/example.com/v1/namespaces/default/orders', {
+      ...{ ...ORDER, metadata: { name: 'p' }, spec: { item: 'salt' } },
+    });
+    expect([wrong.code, wrong.body.message]).toEqual([
+      500,
+      expect.stringContaining('expected a Order of example.com/v2, got a Order of example.com/v1'),
+    ]);
+    reviews.decide.clear();
+    reviews.asked.length = 0;
+    const seen = (item: string): object => ({ name: `is-${item}`, expression: `object.spec.thing == "${item}"` });
+    await register(
+      call,
+      'Validating',
+      webhook('is.tea', { rules, matchConditions: [seen('tea')] }),
+      webhook('was.tea', { rules, matchConditions: [{ name: 'a', expression: 'oldObject.spec.thing == "tea"' }] }),
+      webhook('of.maps', { rules: [{ ...RULE, resources: ['configmaps'] }] }),
+    );
+    await call('PATCH', '/apis/example.com/v1/namespaces/default/orders/o', { spec: { item: 'salt' } });
+    expect(paths()).toEqual(['/a', '/was.tea']);
+    const [object, oldObject] = ['salt', 'tea'].map((thing) => ({ apiVersion: 'example.com/v2', spec: { thing } }));
+    for (const { review } of reviews.asked) expect(review.request).toMatchObject({ object, oldObject });
   });
 });
 
 describe('mutating webhooks', () => {
+  it('may change a Binding, and not a deletion', async () => {
+    const [pods] = await kubernetesKinds('pods/v1');
+    const { call } = start({ resources: [...BUILT_IN_KINDS, pods, ...WEBHOOK_CONFIGURATIONS] });
+    await register(call, 'Mutating', webhook('pods', { rules: [{ ...RULE, resources: ['pods', 'pods/*'] }] }));
+    const path = '/api/v1/namespaces/default/pods';
+    const containers = [{ name: 'a', image: 'a' }];
+    await call('POST', path, { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, spec: { containers } });
+    reviews.decide.set('/pods', () => patched({ op: 'add', path: '/target/name', value: 'other' }));
+    const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name: 'a' }, target: { kind: 'Node', name: 'n' } };
+    expect((await call('POST', `${path}/a/binding`, binding)).code).toBe(201);
+    expect((await call('GET', `${path}/a`)).body.spec.nodeName).toBe('other');
+    const { code, body } = await call('DELETE', `${path}/a?gracePeriodSeconds=0`);
+    const why = 'admission webhook "pods.example.com": a deletion cannot be changed';
+    expect([code, body.message]).toEqual([500, `Internal error occurred: ${why}`]);
+    reviews.decide.set('/pods', () => patched());
+    expect((await call('DELETE', `${path}/a?gracePeriodSeconds=0`)).code).toBe(200);
+  });
+
   /** Adds its letter to what others have written. */
   const adds =
     (letter: string, most: number = 9) =>
@@ -604,10 +767,23 @@ describe('mutating webhooks', () => {
     const { code, body } = await call('POST', MAPS, map('x', {}));
     const why = 'admission webhook "a.example.com": expected a ConfigMap of v1, got a Secret of v1';
     expect([code, body.message]).toEqual([500, `Internal error occurred: ${why}`]);
+    reviews.decide.set('/a', () => patched({ op: 'add', path: '/kind', value: 'x'.repeat(300) }));
+    expect((await call('POST', MAPS, map('x', {}))).body.message).toMatch(/expected a ConfigMap of v1, got a x{200}$/);
   });
 });
 
 describe('validating webhooks', () => {
+  it('are asked 32 at once, and no others once one has refused', async () => {
+    const { call } = start();
+    await register(call, 'Validating', ...Array.from({ length: 65 }, (_, at) => webhook(`a${at}`)));
+    expect((await call('POST', `${MAPS}?dryRun=All`, map('x'))).code).toBe(201);
+    expect(paths()).toHaveLength(65);
+    reviews.asked.length = 0;
+    reviews.decide.set('/a40', () => ({ allowed: false }));
+    expect((await call('POST', MAPS, map('x'))).code).toBe(400);
+    expect(paths()).toHaveLength(64);
+  });
+
   it('are asked at once, and must not change anything', async () => {
     const { call } = start();
     await register(call, 'Validating', webhook('a'), webhook('b'));
@@ -721,5 +897,40 @@ describe('validating webhooks', () => {
     await eventually(() => expect(paths()).toEqual(['/slow']));
     await servers[0]?.shutdown({ signal: AbortSignal.abort() });
     expect((await answer).code).toBe(504);
+  });
+});
+
+describe('a write before registrations are known', () => {
+  type Deps = ConstructorParameters<typeof RegisteredWebhooks>[0];
+  /** Of a server without registrations. */
+  const waiting = (signal?: AbortSignal): { webhooks: RegisteredWebhooks; writes: readonly Promise<unknown>[] } => {
+    const webhooks = new RegisteredWebhooks({ catalog: { find: () => undefined } } as unknown as Deps);
+    const hooks = webhooks.of({ group: '', main: {} } as Any);
+    const asked = { operation: 'CREATE', place: { name: 'x' }, dryRun: false, signal } as Any;
+    const writer = { options: {}, user: undefined, warn: () => {} } as Any;
+    const object = { metadata: { name: 'x' } };
+    return { webhooks, writes: [hooks?.mutate(object, asked, writer), hooks?.validate(object, asked, writer)] as Any };
+  };
+
+  it('waits for them', async () => {
+    const { webhooks, writes } = waiting();
+    let over = 0;
+    const all = writes.map((write) => write.then(() => over++));
+    await new Promise(setImmediate);
+    expect(over).toBe(0);
+    await webhooks.prepare();
+    await Promise.all(all);
+    await webhooks.stop();
+  });
+
+  it('is refused if they will not be known, or if its client leaves', async () => {
+    const { webhooks, writes } = waiting();
+    webhooks.giveUp(new Error('leaving'));
+    for (const write of writes) await expect(write).rejects.toThrow('leaving');
+    const abort = new AbortController();
+    const [one, other] = waiting(abort.signal).writes;
+    abort.abort(new Error('gone'));
+    await expect(one).rejects.toThrow('gone');
+    await expect(other).rejects.toThrow('gone');
   });
 });

@@ -1,9 +1,12 @@
 // One question to one webhook: what is sent, which answers count, and when it is sent again. registered-webhooks.test.ts has what becomes of
 // the answers.
+import { getEventListeners } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { CallFailed, Calls, type WebhookAnswer } from '../../src/apiserver/webhooks/calls.ts';
 import type { WebhookDefinition } from '../../src/apiserver/webhooks/configurations.ts';
-import { systemClock } from '../../src/watch/clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { type Clock, systemClock } from '../../src/watch/clock.ts';
+import { setPace } from '../../src/watch/fair-queue.ts';
 import { eventually } from '../eventually.ts';
 import { patched, type ReviewServer, startReviewServer } from './review-server.ts';
 
@@ -31,23 +34,30 @@ interface Asking {
   readonly isMutating?: boolean;
   readonly signal?: AbortSignal | undefined;
   readonly serviceAddress?: () => string | undefined;
+  readonly clock?: Clock;
+  readonly request?: object;
 }
 
-function ask({ more, isMutating = true, signal, serviceAddress }: Asking = {}): Promise<WebhookAnswer> {
-  calls = new Calls({ clock: systemClock, uid: () => 'uid-1', serviceAddress });
-  return again({ more, isMutating, signal });
+function ask({ serviceAddress, clock = systemClock, ...asking }: Asking = {}): Promise<WebhookAnswer> {
+  calls = new Calls({ clock, uid: () => 'uid-1', serviceAddress });
+  return again(asking);
 }
 
-const again = ({ more, isMutating = true, signal }: Asking = {}): Promise<WebhookAnswer> =>
-  calls.ask(hook(more), { name: 'é' }, { isMutating, signal });
+const again = ({ more, isMutating = true, signal, request = { name: 'é' } }: Asking = {}): Promise<WebhookAnswer> =>
+  calls.ask(hook(more), request, { isMutating, signal });
 
-/** Why it could not be asked, without the name of the webhook. */
-async function failureOf(asked: Promise<unknown>): Promise<string> {
+async function errorOf(asked: Promise<unknown>): Promise<Error> {
   const error = await asked.then(
     (answer) => new Error(`answered ${JSON.stringify(answer)}`),
     (reason: Error) => reason,
   );
   expect(error).toBeInstanceOf(CallFailed);
+  return error;
+}
+
+/** Why it could not be asked, without the name of the webhook. */
+async function failureOf(asked: Promise<unknown>): Promise<string> {
+  const error = await errorOf(asked);
   return error.message.replace('failed calling webhook "a.example.com": ', '').replace(reviews.url, 'https://hook');
 }
 
@@ -80,6 +90,13 @@ describe('a question', () => {
     await again();
     const [first, second] = reviews.asked.map(({ port }) => port);
     expect([second, reviews.asked.length]).toEqual([first, 2]);
+  });
+
+  it('goes over connections of its own server', async () => {
+    await ask();
+    await ask();
+    const [first, second] = reviews.asked.map(({ port }) => port);
+    expect(second).not.toBe(first);
   });
 
   it('goes to the address of a service, whose certificate has its name, and to its path', async () => {
@@ -130,6 +147,52 @@ describe('a question', () => {
     expect(reviews.asked).toHaveLength(1);
   });
 
+  it('leaves nothing at its signal', async () => {
+    const { signal } = new AbortController();
+    await ask({ signal });
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  it('that takes too long ends, and says what it waited for', async () => {
+    const clock = new FakeClock();
+    reviews.decide.set('/a', () => new Promise(() => {}));
+    let isOver = false;
+    const failed = errorOf(ask({ clock })).finally(() => {
+      isOver = true;
+    });
+    await eventually(() => expect(reviews.asked).toHaveLength(1));
+    clock.advance(6_999);
+    await again({ more: { clientConfig: { url: `${reviews.url}/b`, caBundle: reviews.ca } } });
+    expect(isOver).toBe(false);
+    clock.advance(1);
+    const { message, cause } = await failed;
+    expect(message).toContain(': context deadline exceeded');
+    expect(cause).toMatchObject({ message: 'gave up after 7000 ms on the webhook' });
+  });
+
+  it('is written, and its answer read, at the pace of its signal', async () => {
+    const pausesOf = async (asking: Asking): Promise<[before: number, after: number]> => {
+      const { signal } = new AbortController();
+      const pauses: [number, number] = [0, 0];
+      const pause = (): undefined => {
+        pauses[reviews.asked.length === 0 ? 0 : 1]++;
+      };
+      setPace(signal, { turn: () => undefined, pause });
+      reviews.asked.length = 0;
+      await ask({ ...asking, signal });
+      return pauses;
+    };
+    expect(await pausesOf({})).toEqual([0, 0]);
+    const [asking, none] = await pausesOf({ request: { object: Array.from({ length: 100_000 }, () => ({})) } });
+    expect([asking > 0, none]).toEqual([true, 0]);
+    reviews.decide.set('/a', () => patched(...Array.from({ length: 40_000 }, () => ({ op: 'test' }))));
+    // In v1beta1, a patch that cannot be meant is not read.
+    const more = { admissionReviewVersions: ['v1beta1'] };
+    const [, reading] = await pausesOf({ more, isMutating: false });
+    const [, decoding] = await pausesOf({ more });
+    expect([reading > 0, decoding > reading]).toEqual([true, true]);
+  });
+
   it('is not put once they have stopped', async () => {
     await ask();
     calls.stop();
@@ -143,6 +206,9 @@ describe('a question', () => {
     expect(await failureOf(ask({ more }))).toBe(`failed to call webhook: ${where}: service "s" not found`);
   });
 });
+
+/** With this many characters as a member, a Status has as many as are read. */
+const LONGEST = 65_536 - JSON.stringify({ kind: 'Status', message: 'no', more: '' }).length;
 
 describe('an answer', () => {
   it.each([
@@ -168,7 +234,8 @@ describe('an answer', () => {
     ['a Status without a message', { kind: 'Status', message: 1 }, 'could not find'],
     ['another kind', { kind: 'Other', message: 'no' }, 'could not find'],
     ['null', null, 'could not find'],
-    ['a very long Status', { kind: 'Status', message: 'no', more: 'x'.repeat(65_536) }, 'could not find'],
+    ['the longest Status', { kind: 'Status', message: 'no', more: 'x'.repeat(LONGEST) }, 'no'],
+    ['one that is longer', { kind: 'Status', message: 'no', more: 'x'.repeat(LONGEST + 1) }, 'could not find'],
   ])('that refuses with %s is as good as that', async (_, said, words) => {
     reviews.decide.set('/a', () => ({ raw: JSON.stringify(said), httpStatus: 404 }));
     const failure = await failureOf(ask());
@@ -266,10 +333,45 @@ describe('an answer', () => {
     ['with a number as details', { status: { details: 9 } }, 'response.status.details: expected an object, got 9'],
     ['with one warning', { warnings: 'w' }, 'response.warnings: expected a list of strings, got "w"'],
     ['with a list as its status', { status: [] }, 'response.status: expected an object, got []'],
+    [
+      'of a kind with a long name',
+      { raw: `{"kind":"${'x'.repeat(300)}","apiVersion":"v1","response":{"uid":"uid-1"}}` },
+      `expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got v1, Kind=${'x'.repeat(191)}`,
+    ],
+    ['with a large code', { status: { code: 2 ** 31 } }, 'response.status.code: expected a whole number, got 2147483648'],
+    ['with a number as a name', { status: { details: { name: 7 } } }, 'response.status.details.name: expected a string, got 7'],
+    [
+      'with a list of annotations',
+      { auditAnnotations: ['a'] },
+      'response.auditAnnotations: expected an object of strings, got ["a"]',
+    ],
+    [
+      'with a number among annotations',
+      { auditAnnotations: { a: 'b', c: 1 } },
+      'response.auditAnnotations: expected an object of strings, got {"a":"b","c":1}',
+    ],
+    [
+      'with one cause',
+      { status: { details: { causes: 'x' } } },
+      'response.status.details.causes: expected a list of causes, got "x"',
+    ],
+    ...[7, { reason: 7 }, { message: 7 }, { field: 7 }].map((cause): [string, object, string] => [
+      `with the cause ${JSON.stringify(cause)}`,
+      { status: { details: { causes: [{}, cause] } } },
+      `response.status.details.causes: expected a list of causes, got [{},${JSON.stringify(cause)}]`,
+    ]),
     ['with half a code', { status: { code: 0.5 } }, 'response.status.code: expected a whole number, got 0.5'],
   ])('%s is none', async (_, answer, words) => {
     reviews.decide.set('/a', () => ({ allowed: true, ...answer }));
     expect(await failureOf(ask())).toBe(`${INVALID}${words}`);
+  });
+
+  it('may say much, and warn of nothing', async () => {
+    const causes = [null, {}, { reason: null, message: 'm', field: 'f' }];
+    const status = { code: 2 ** 31 - 1, details: { name: 'x', retryAfterSeconds: -3, causes } };
+    const auditAnnotations = { a: 'b', c: null };
+    reviews.decide.set('/a', () => ({ allowed: false, status, auditAnnotations, warnings: ['', null, 'w'] }));
+    expect(await ask()).toEqual({ allowed: false, status, warnings: ['w'], patch: undefined });
   });
 
   it('may say null of everything', async () => {

@@ -1,11 +1,12 @@
 // Whether the conditions of a webhook hold. webhook-registrations.test.ts has those that are refused.
 import { expect, it } from 'vitest';
 import { doHold } from '../../src/apiserver/webhooks/conditions.ts';
+import { setPace } from '../../src/watch/fair-queue.ts';
 
-const holds = (expressions: readonly string[], more: object = {}): Promise<boolean> => {
+const holds = (expressions: readonly string[], more: object = {}, signal?: AbortSignal): Promise<boolean> => {
   const conditions = expressions.map((expression, at) => ({ name: `c${at}`, expression }));
   const variables = { object: { a: 1 }, oldObject: undefined, request: { name: 'x' }, ...more };
-  return doHold(conditions, variables, { converted: new WeakMap() });
+  return doHold(conditions, variables, { converted: new WeakMap(), signal });
 };
 
 it.each([
@@ -20,6 +21,24 @@ it.each([
   [['false', 'object.b == 1'], false],
 ])('%j: %s', async (expressions, expected) => {
   expect(await holds(expressions)).toBe(expected);
+});
+
+it('sees all metadata of an object', async () => {
+  const object = { metadata: { name: 'x', labels: { app: 'web' } } };
+  expect(await holds(['object.metadata.labels.app == "web"'], { object })).toBe(true);
+});
+
+it('ends with its signal', async () => {
+  const abort = new AbortController();
+  const pace = {
+    turn: () => undefined,
+    pause: () => {
+      abort.abort(new Error('enough'));
+      return Promise.resolve();
+    },
+  };
+  setPace(abort.signal, pace);
+  await expect(holds(['true'], {}, abort.signal)).rejects.toThrow('enough');
 });
 
 it('says what has failed', async () => {

@@ -51,11 +51,47 @@ describe('registrations', () => {
     }
   });
 
+  it('with a URL that cannot be parsed are refused, without what exactly is wrong', async () => {
+    const { call } = start();
+    const webhooks = [webhook('a', { clientConfig: { url: 'https://[1:2/x' } })];
+    const path = `${CONFIGURATIONS}/validatingwebhookconfigurations`;
+    const { code, body } = await call('POST', path, { metadata: { name: 'x' }, webhooks });
+    const why =
+      'Required value: url must be a valid URL: parse "https://[1:2/x": it is none; desired format: https://host[/path]';
+    expect([code, body.details.causes]).toEqual([
+      422,
+      [{ reason: 'FieldValueRequired', field: 'webhooks[0].clientConfig.url', message: why }],
+    ]);
+  });
+
+  it('say all that is wrong with a name, and which others a rule must not have', async () => {
+    const { call } = start();
+    const path = `${CONFIGURATIONS}/validatingwebhookconfigurations`;
+    const mixed = { operations: ['*', 'CREATE'], apiGroups: ['*', 'a'], apiVersions: ['*', 'v1'], resources: ['x'] };
+    const webhooks = [webhook('a', { name: 'A'.repeat(254), rules: [mixed] })];
+    const { body } = await call('POST', path, { metadata: { name: 'x' }, webhooks });
+    expect(body.details.causes.map(({ message }: Any) => message)).toEqual([
+      expect.stringContaining(': must be no more than 253 characters,a lowercase RFC 1123 subdomain must consist of'),
+      `Invalid value: ["*","CREATE"]: if '*' is present, must not specify other operations`,
+      `Invalid value: ["*","a"]: if '*' is present, must not specify other API groups`,
+      `Invalid value: ["*","v1"]: if '*' is present, must not specify other API versions`,
+    ]);
+  });
+
+  it('of no webhooks are accepted, and counted', async () => {
+    const { call } = start();
+    const path = `${CONFIGURATIONS}/validatingwebhookconfigurations`;
+    expect((await call('POST', path, { metadata: { name: 'x' } })).code).toBe(201);
+    const table = await call('GET', path, undefined, { accept: 'application/json;as=Table;g=meta.k8s.io;v=v1' });
+    expect(table.body.rows.map(({ cells }: Any) => cells.slice(0, 2))).toEqual([['x', 0]]);
+  });
+
   it('with very many mistakes are refused for the first hundred', async () => {
     const { call } = start();
     const many = (name: string): string[] => Array.from({ length: 20_000 }, (_, at) => `${name}${at}`);
+    const matchConditions = [{ name: 'a b', expression: '' }];
     for (const more of [
-      { admissionReviewVersions: ['v1', ...many('A')] },
+      { admissionReviewVersions: ['v1', ...many('A')], matchConditions },
       { rules: [{ operations: many('x'), apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] }] },
       { objectSelector: { matchExpressions: [{ key: 'a', operator: 'In', values: many('-') }] } },
     ]) {
@@ -89,6 +125,8 @@ describe('registrations', () => {
       webhooks: [
         webhook('a', { reinvocationPolicy: 'Often', matchConditions: [{ name: 'c', expression: 'authorizer.x' }] }),
         webhook('a'),
+        webhook('b', { name: '' }),
+        webhook('c', { name: '' }),
       ],
     });
     const fields = refused.body.details.causes.map(({ reason, field }: Any) => `${reason} ${field}`);
@@ -96,6 +134,8 @@ describe('registrations', () => {
       'FieldValueInvalid metadata.finalizers[0]',
       'FieldValueNotSupported webhooks[0].reinvocationPolicy',
       'FieldValueDuplicate webhooks[1].name',
+      'FieldValueRequired webhooks[2].name',
+      'FieldValueRequired webhooks[3].name',
       'FieldValueInvalid webhooks[0].matchConditions[0].expression',
     ]);
     expect(refused.body.details.causes.at(-1).message).toContain(

@@ -228,6 +228,19 @@ export const WRONG_REGISTRATIONS: readonly (readonly [name: string, more: object
     ['Duplicate webhooks[0].matchConditions[1].name: Duplicate value: "a"'],
   ],
   [
+    'two conditions without names',
+    {
+      matchConditions: [
+        { name: '', expression: 'true' },
+        { name: '', expression: 'false' },
+      ],
+    },
+    [
+      'Required webhooks[0].matchConditions[0].name: Required value',
+      'Required webhooks[0].matchConditions[1].name: Required value',
+    ],
+  ],
+  [
     'a condition that is no condition',
     { matchConditions: [{ name: 'a', expression: '"x"' }] },
     ['Invalid webhooks[0].matchConditions[0].expression: Invalid value: "\\"x\\"": must evaluate to bool but got strin'],
@@ -283,6 +296,37 @@ export const WRONG_REGISTRATIONS: readonly (readonly [name: string, more: object
     ],
   ],
   [
+    'neither a host nor a path',
+    { clientConfig: { url: 'https:x y' } },
+    [`${URL_FIELD} "": host must be specified; desired format: https://host[/path]`.slice(0, CAUSE_CHARS)],
+  ],
+  [
+    'no scheme',
+    { clientConfig: { url: '//x/y' } },
+    [`${URL_FIELD} "": 'https' is the only allowed URL scheme; desired format: https://host[/path]`.slice(0, CAUSE_CHARS)],
+  ],
+  [
+    'a path that looks like a URL',
+    { clientConfig: { url: '/https://x/y' } },
+    [
+      `${URL_FIELD} "": 'https' is the only allowed URL scheme; desired format: https://host[/path]`.slice(0, CAUSE_CHARS),
+      `${URL_FIELD} "": host must be specified; desired format: https://host[/path]`.slice(0, CAUSE_CHARS),
+    ],
+  ],
+  [
+    'a path instead of a host',
+    { clientConfig: { url: 'https:/y//z' } },
+    [`${URL_FIELD} "": host must be specified; desired format: https://host[/path]`.slice(0, CAUSE_CHARS)],
+  ],
+  [
+    'a query alone',
+    { clientConfig: { url: 'https://?q=1' } },
+    [
+      `${URL_FIELD} "": host must be specified; desired format: https://host[/path]`.slice(0, CAUSE_CHARS),
+      `${URL_FIELD} "q=1": query parameters are not permitted in the URL`,
+    ],
+  ],
+  [
     'another operator of selectors',
     { objectSelector: { matchExpressions: [{ key: 'x', operator: 'NotInThis', values: ['a'] }] } },
     [`${OPERATOR} "NotInThis": not a valid selector ope`.slice(0, CAUSE_CHARS)],
@@ -300,6 +344,24 @@ export const WRONG_REGISTRATIONS: readonly (readonly [name: string, more: object
         0,
         CAUSE_CHARS,
       ),
+    ],
+  ],
+  [
+    'a part of nothing',
+    { rules: [{ ...RULE, resources: ['*/c', '/c'] }] },
+    ['Invalid webhooks[0].rules[0].resources[1]: Invalid value: "/c": if \'*/c\' is present, must not specify /c'],
+  ],
+  [
+    'everything and nothing',
+    { rules: [{ ...RULE, resources: ['*', ''] }] },
+    ['Required webhooks[0].rules[0].resources[1]: Required value'],
+  ],
+  [
+    'a path that only ends with a slash',
+    { clientConfig: { service: { namespace: 'n', name: 's', path: 'a/' } } },
+    [
+      'Invalid webhooks[0].clientConfig.service.path: Invalid value: "a/": must start with a \'/\'',
+      'Invalid webhooks[0].clientConfig.service.path: Invalid value: "a/": segment[0] may not be empty',
     ],
   ],
   [

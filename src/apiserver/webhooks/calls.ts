@@ -12,7 +12,7 @@ import { type Clock, within } from '../../watch/clock.ts';
 import { isRecord, isWatchError, tried, whyOf } from '../../watch/errors.ts';
 import { inPieces } from '../../watch/fair-queue.ts';
 import { fromBase64 } from '../kinds/base64.ts';
-import type { ServiceAddress } from '../options.ts';
+import type { ServiceAddress, WebhookService } from '../options.ts';
 import type { Json } from '../request/json.ts';
 import { jsonStart, quoted } from '../validation/causes.ts';
 import { REVIEW_VERSIONS, type WebhookDefinition } from './configurations.ts';
@@ -90,7 +90,7 @@ export class Calls {
     const failed = (why: string, cause?: unknown): CallFailed =>
       new CallFailed(webhook, `failed to call webhook: Post ${quoted(href)}: ${why}`, cause);
     try {
-      if (to === undefined) throw failed(`service ${quoted(clientConfig.service?.name ?? '')} not found`);
+      if (to === undefined) throw failed(`service ${quoted((clientConfig.service as WebhookService).name)} not found`);
       const sent = this.sent(to.url, {
         body,
         options: to.options,

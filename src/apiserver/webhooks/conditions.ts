@@ -79,7 +79,6 @@ const TOO_DEAR = 'operation cancelled: actual cost limit exceeded';
 
 /** What is wrong with the conditions of a webhook. Upstream: `validateMatchConditions`. */
 export async function conditionCauses(conditions: readonly MatchCondition[], path: string): Promise<FieldCause[]> {
-  if (conditions.length === 0) return [];
   if (conditions.length > MAX_CONDITIONS) {
     const message = `Too many: ${conditions.length}: must have at most ${MAX_CONDITIONS} items`;
     return [{ field: path, reason: 'FieldValueTooMany', message }];

@@ -27,14 +27,14 @@ import { conditionCauses, type MatchCondition } from './conditions.ts';
 /** The group of the kinds by which webhooks are registered. */
 export const ADMISSION_GROUP = 'admissionregistration.k8s.io';
 
-/** What a rule matches. Upstream: `RuleWithOperations`. */
+/** What a rule matches, with its defaults. Upstream: `RuleWithOperations`. */
 export interface WebhookRule {
   readonly operations?: readonly string[];
   readonly apiGroups?: readonly string[];
   readonly apiVersions?: readonly string[];
   /** Such as `pods`, `pods/status`, `*` or `*` with a subresource. */
   readonly resources?: readonly string[];
-  readonly scope?: string;
+  readonly scope: string;
 }
 
 /** One webhook, with its defaults. Upstream: `MutatingWebhook`, `ValidatingWebhook`. */
@@ -150,7 +150,7 @@ function completed(object: Record<string, unknown>, more: object): Record<string
         ...clientConfig,
         ...(clientConfig.service && { service: { ...clientConfig.service, port: clientConfig.service.port ?? 443 } }),
       },
-      ...(rules && { rules: rules.map((rule) => ({ scope: '*', ...rule })) }),
+      ...(rules && { rules: rules.map((rule) => ({ ...{ scope: '*' }, ...rule })) }),
     })),
   };
 }
@@ -184,9 +184,8 @@ function definition(which: 'Mutating' | 'Validating', of: Shape): ResourceDefini
     ],
     validate: ours((object, old) => {
       const { webhooks = [] } = object as WebhookConfiguration;
-      const causes = [...finalizersOf(object), ...webhookCauses(webhooks)];
       const conditions = conditionsToCheck(webhooks, (old as WebhookConfiguration | undefined)?.webhooks);
-      return conditions.length === 0 ? causes : withConditions(causes, conditions);
+      return withConditions([...finalizersOf(object), ...webhookCauses(webhooks)], conditions);
     }),
   };
 }
@@ -279,7 +278,7 @@ function ruleCauses(
     return [...(isMixed ? [invalidCause(field, list, what)] : []), ...causesIn(list, each)];
   });
   causes.push(...resourceCauses(resources, `${path}.resources`));
-  if (scope !== undefined) causes.push(...wordCauses(scope, `${path}.scope`, ['*', 'Cluster', 'Namespaced']));
+  causes.push(...wordCauses(scope, `${path}.scope`, ['*', 'Cluster', 'Namespaced']));
   return causes;
 }
 
@@ -287,11 +286,9 @@ function ruleCauses(
 function resourceCauses(resources: readonly string[], field: string): FieldCause[] {
   if (resources.length === 0) return [requiredCause(field, '')];
   const [wholes, everywhere] = [new Set<string>(), new Set<string>()];
-  let isPlain = false;
   const causes = causesIn(resources, (text, at): FieldCause[] => {
     if (text === '') return [requiredCause(`${field}[${at}]`, '')];
     const slash = text.indexOf('/');
-    if (slash < 0) isPlain = text !== '*';
     if (slash < 0) return [];
     const [resource, sub] = [text.slice(0, slash), text.slice(slash + 1)];
     const found = [
@@ -304,7 +301,8 @@ function resourceCauses(resources: readonly string[], field: string): FieldCause
   });
   if (resources.length > 1 && resources.includes('*/*'))
     causes.push(invalidCause(field, resources, "if '*/*' is present, must not specify other resources"));
-  if (resources.includes('*') && isPlain)
+  // As upstream: of those without a subresource, the last one decides.
+  if (resources.includes('*') && resources.filter((each) => each !== '' && !each.includes('/')).at(-1) !== '*')
     causes.push(invalidCause(field, resources, "if '*' is present, must not specify other resources without subresources"));
   return causes;
 }
@@ -318,7 +316,7 @@ function selectorCauses({ matchLabels, matchExpressions }: LabelSelectorObject, 
   const expressions = causesIn(matchExpressions ?? [], ({ key, operator, ...more }, at): FieldCause[] => {
     const values = more.values ?? [];
     const own = `${path}.matchExpressions[${at}]`;
-    const [takes, takesNone] = [/^(Not)?In$/.test(operator), /^(Exists|DoesNotExist)$/.test(operator)];
+    const [takes, takesNone] = [['In', 'NotIn'].includes(operator), ['Exists', 'DoesNotExist'].includes(operator)];
     return [
       ...(takes && values.length === 0
         ? [requiredCause(`${own}.values`, "must be specified when `operator` is 'In' or 'NotIn'")]
@@ -345,12 +343,12 @@ function clientCauses({ url, service }: WebhookDefinition['clientConfig'], path:
 
 /** Upstream: `ValidateWebhookURL`. */
 function urlCauses(text: string, field: string): FieldCause[] {
-  const [, scheme = '', rest = ''] = /^([a-zA-Z][a-zA-Z\d+.-]*:)?(.*)$/s.exec(text) ?? [];
-  const url = tried(() => new URL(text));
-  if (url === undefined && scheme !== '' && rest.startsWith('//') && !/^\/\/([^/?#]*@)?($|[/?#])/.test(rest))
-    return [requiredCause(field, `url must be a valid URL: parse ${JSON.stringify(text)}: it is none${FORM}`)];
-  const [, authority = '', query = '', fragment = ''] = /^\/\/([^/?#]*)[^?#]*\??([^#]*)#?(.*)$/s.exec(rest) ?? [];
+  const scheme = /^[a-zA-Z][a-zA-Z\d+.-]*:/.exec(text)?.[0] ?? '';
+  const parts = /^\/\/([^/?#]*)[^?#]*\??([^#]*)#?(.*)/s.exec(text.slice(scheme.length)) ?? [];
+  const [, authority = '', query = '', fragment = ''] = parts;
   const host = authority.slice(authority.lastIndexOf('@') + 1);
+  if (scheme !== '' && host !== '' && tried(() => new URL(text)) === undefined)
+    return [requiredCause(field, `url must be a valid URL: parse ${JSON.stringify(text)}: it is none${FORM}`)];
   const causes: FieldCause[] = [];
   if (scheme.toLowerCase() !== 'https:')
     causes.push(invalidCause(field, scheme.slice(0, -1).toLowerCase(), `'https' is the only allowed URL scheme${FORM}`));
@@ -365,7 +363,7 @@ function urlCauses(text: string, field: string): FieldCause[] {
 }
 
 /** Upstream: `ValidateWebhookService`. */
-function serviceCauses({ namespace = '', name = '', path, port }: WebhookService, field: string): FieldCause[] {
+function serviceCauses({ namespace, name, path, port }: WebhookService, field: string): FieldCause[] {
   const causes = [
     ...(name === '' ? [requiredCause(`${field}.name`, '')] : []),
     ...(namespace === '' ? [requiredCause(`${field}.namespace`, '')] : []),
@@ -375,7 +373,6 @@ function serviceCauses({ namespace = '', name = '', path, port }: WebhookService
   ];
   if (path === undefined || path === '' || path === '/') return causes;
   const wrong = (detail: string): FieldCause => invalidCause(`${field}.path`, path, detail);
-  if (path === '//') return [...causes, wrong('segment[0] may not be empty')];
   if (!path.startsWith('/')) causes.push(wrong("must start with a '/'"));
   for (const [at, step] of path.slice(1).replace(/\/$/, '').split('/').entries()) {
     if (step === '') causes.push(wrong(`segment[${at}] may not be empty`));

@@ -110,8 +110,7 @@ export class RegisteredWebhooks {
         whole: (items) => this.whole(which, items),
         changed: (event) => this.changed(which, event),
       });
-      const after = await follower.list();
-      if (!signal.aborted) this.following.push(follower.follow(after));
+      this.following.push(follower.follow(await follower.list()));
     }
     this.loaded.open();
   }
@@ -187,13 +186,13 @@ export class RegisteredWebhooks {
   }
 
   private changed(which: keyof Known, { type, object }: ChangeEvent<KubernetesObject>): void {
-    if (type === 'DELETED') this.known[which].delete(object.metadata?.name ?? '');
+    if (type === 'DELETED') this.known[which].delete(nameOf(object));
     else this.keep(which, object);
     delete this.inOrder[which];
   }
 
   private keep(which: keyof Known, object: KubernetesObject): void {
-    this.known[which].set(object.metadata?.name ?? '', (object as WebhookConfiguration).webhooks ?? []);
+    this.known[which].set(nameOf(object), (object as WebhookConfiguration).webhooks ?? []);
   }
 
   private list(which: keyof Known): readonly WebhookDefinition[] {
@@ -318,6 +317,8 @@ export class RegisteredWebhooks {
   }
 }
 
+const nameOf = ({ metadata }: KubernetesObject): string => (metadata as { readonly name: string }).name;
+
 /** Upstream: the user of a kube-apiserver's requests to itself. */
 const SERVER_INFO = { username: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] };
 
@@ -354,7 +355,7 @@ function infoFor(rules: readonly WebhookRule[], matchPolicy: string, write: Writ
   const { info } = write;
   if (rules.some((rule) => isFor(rule, info, write))) return info;
   if (matchPolicy === 'Exact' || !info.shared) return undefined;
-  const others = catalog.all.filter((each) => each.prefix === info.prefix && each !== info);
+  const others = catalog.all.filter((each) => each.prefix === info.prefix);
   for (const rule of rules) {
     const found = others.find((each) => isFor(rule, each, write));
     if (found) return found;
@@ -363,18 +364,17 @@ function infoFor(rules: readonly WebhookRule[], matchPolicy: string, write: Writ
 }
 
 /** Whether a rule names a write, in a version of its kind. Upstream: `rules.Matcher`. */
-function isFor(rule: WebhookRule, info: ResourceInfo, { operation, row, place }: Write): boolean {
-  const { operations = [], apiGroups = [], apiVersions = [], resources = [], scope = '*' } = rule;
+function isFor(rule: WebhookRule, info: ResourceInfo, { operation, row }: Write): boolean {
+  const { operations = [], apiGroups = [], apiVersions = [], resources = [], scope } = rule;
   const names = (list: readonly string[], one: string): boolean => list.includes('*') || list.includes(one);
-  const isInside = info.namespaced && place.namespace !== undefined;
   return (
     names(operations, operation) &&
     names(apiGroups, info.group) &&
     names(apiVersions, info.version) &&
-    (scope === '*' || (scope === 'Namespaced') === isInside) &&
+    (scope === '*' || (scope === 'Namespaced') === info.namespaced) &&
     resources.some((each) => {
-      const slash = each.indexOf('/');
-      const [resource, part] = slash < 0 ? [each, ''] : [each.slice(0, slash), each.slice(slash + 1)];
+      const [resource, ...rest] = each.split('/');
+      const part = rest.join('/');
       return (resource === '*' || resource === info.plural) && (part === '*' || part === row.name);
     })
   );
@@ -400,9 +400,11 @@ function requestOf(as: ResourceInfo, write: Write): object {
 /** Upstream: `ToStatusErr`. */
 function refusalBy(name: string, status: WebhookAnswer['status']): Error {
   const { code, reason, message, details } = status;
-  const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+  const text = (value: unknown): string => (value ?? '') as string;
   const why = text(message) || text(reason);
   const said = `admission webhook ${quoted(name)} denied the request${why ? `: ${why}` : ' without explanation'}`;
-  const isCode = typeof code === 'number' && Number.isInteger(code) && code >= 400 && code <= 599;
-  return asDenial(refused(isCode ? code : 400, text(reason), said, isRecord(details) ? details : undefined));
+  const known = (code ?? 0) as number;
+  return asDenial(
+    refused(known >= 400 && known <= 599 ? known : 400, text(reason), said, isRecord(details) ? details : undefined),
+  );
 }
