@@ -252,6 +252,29 @@ describe('a Pod on a node', () => {
   });
 });
 
+it('that lost its owner is told to end, and keeps an owner that waits for it', async () => {
+  const { call, server } = await withPod({ options: { resources: [pods, services], garbageCollection: true } });
+  await server.ready;
+  const owner = '/api/v1/namespaces/default/services/owner';
+  const create = async (): Promise<string> =>
+    (await call('POST', '/api/v1/namespaces/default/services', { metadata: { name: 'owner' } })).body.metadata.uid;
+  const own = (uid: string): object => ({ apiVersion: 'v1', kind: 'Service', name: 'owner', uid, blockOwnerDeletion: true });
+  const isEnding = () => expect.poll(async () => ending(await call('GET', WEB))).toEqual([200, 'Pod', '03:04:35', 30, 2]);
+  await call('PATCH', WEB, { metadata: { ownerReferences: [own(await create())] } });
+  await call('DELETE', owner);
+  await isEnding();
+  await remove(call, { gracePeriodSeconds: 0 });
+  const containers = [{ name: 'a', image: 'a:1' }];
+  const again = { metadata: { name: 'web', ownerReferences: [own(await create())] }, spec: { containers, nodeName: 'n' } };
+  await call('POST', PODS, again);
+  await call('DELETE', owner, { propagationPolicy: 'Foreground' });
+  await isEnding();
+  expect((await call('GET', owner)).body.metadata.finalizers).toEqual(['foregroundDeletion']);
+  await remove(call, { gracePeriodSeconds: 0 });
+  await expect.poll(async () => (await call('GET', owner)).code).toBe(404);
+  await server.shutdown();
+});
+
 it('other kinds go at once, whatever grace is asked for', async () => {
   const { call } = rig({ resources: [services] });
   const path = '/api/v1/namespaces/default/services';

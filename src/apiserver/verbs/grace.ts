@@ -57,7 +57,7 @@ export function endingOf(
   if (asked === undefined || asked >= left) return 'pending';
   const at = Date.parse(String(deletionTimestamp)) - (left - asked) * 1_000;
   if (at >= now) return endingAt(at, asked);
-  // It is late, but whoever runs it still has to say that it has ended.
+  // It is late, but its kubelet still has to say that it has ended.
   return endingAt(now, asked === 0 ? 0 : 1);
 }
 

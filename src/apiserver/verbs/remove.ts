@@ -124,7 +124,7 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
       return { object, gone: true };
     } catch (error) {
       if (error instanceof DryRunDone) return { object: error.object, gone: true };
-      // Whoever runs it has been faster.
+      // Its kubelet has been faster.
       if (marked && hasCode(error, 404)) return { object: marked, gone: true };
       if (!(error instanceof Held)) throw translated(error, info, place.name);
     }
