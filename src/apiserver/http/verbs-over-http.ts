@@ -224,8 +224,7 @@ function toDeleteTerms(task: Task, body: unknown): OwnDeleteTerms {
     preconditions: toPreconditions(task, body.preconditions ?? {}),
     propagation: (asked as DeleteTerms['propagation'] | null) ?? undefined,
     orphanDependents: orphan,
-    // Upstream, less than nothing is a second.
-    gracePeriodSeconds: grace === undefined ? undefined : Number(grace) < 0 ? 1 : Number(grace),
+    gracePeriodSeconds: grace === undefined ? undefined : Number(grace),
   };
 }
 

@@ -26,10 +26,11 @@ type Meta = ObjectMeta & { readonly deletionGracePeriodSeconds?: number | null }
 
 const metaOf = ({ metadata }: KubernetesObject): Meta => (metadata ?? {}) as Meta;
 
-/** The grace with which an object is deleted, as hooks and webhooks hear it. */
+/** The grace with which an object is deleted, as hooks and webhooks hear it. Less than nothing is a second. */
 export function graceOf({ info }: ResourceContext, object: KubernetesObject, asked: number | undefined): number | undefined {
+  const least = asked !== undefined && asked < 0 ? 1 : asked;
   const own = shapeOf(info)?.graceOf;
-  return own && metaOf(object).deletionTimestamp === undefined ? own({ ...object }, asked) : asked;
+  return own && metaOf(object).deletionTimestamp === undefined ? own({ ...object }, least) : least;
 }
 
 /**
@@ -39,13 +40,14 @@ export function graceOf({ info }: ResourceContext, object: KubernetesObject, ask
 export function endingOf(
   context: ResourceContext,
   object: KubernetesObject,
-  asked: number | undefined,
+  given: number | undefined,
 ): Ending | 'now' | 'pending' {
   if (shapeOf(context.info)?.graceOf === undefined) return 'now';
   const { deletionTimestamp, deletionGracePeriodSeconds, generation } = metaOf(object);
   const now = context.now();
+  const asked = graceOf(context, object, given);
   if (deletionTimestamp === undefined) {
-    const seconds = graceOf(context, object, asked) ?? 0;
+    const seconds = asked ?? 0;
     return {
       ...endingAt(now + seconds * 1_000, seconds),
       generation: generation === undefined ? undefined : generation + 1,

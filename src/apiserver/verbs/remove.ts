@@ -32,6 +32,8 @@ export interface DeleteTerms {
   readonly gracePeriodSeconds?: number | undefined;
   readonly dryRun: boolean;
   readonly signal?: AbortSignal | undefined;
+  /** Whether a collection is deleted: webhooks are told the options as they are sent, and no name. */
+  readonly isOfMany?: boolean | undefined;
 }
 
 /** The finalizers that say what happens to dependents. Upstream: `FinalizerOrphanDependents`, `FinalizerDeleteDependents`. */
@@ -86,7 +88,7 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
   // An object that was emptied has already been admitted.
   const admit = (oldObject: KubernetesObject): Promise<void> | undefined => {
     if (emptied) return undefined;
-    gracePeriodSeconds = graceOf(context, oldObject, gracePeriodSeconds);
+    if (!terms.isOfMany) gracePeriodSeconds = graceOf(context, oldObject, gracePeriodSeconds);
     const about = { ...terms, gracePeriodSeconds, operation: 'DELETE', place, oldObject: presented(info, oldObject) } as const;
     return context.admission?.validate(undefined, about);
   };
@@ -246,7 +248,8 @@ export async function deleteObjects<T extends KubernetesObject>(
     // Not a precondition of the client, which webhooks are told.
     const isListed = (current: KubernetesObject): boolean => [undefined, current.metadata?.uid].includes(metadata?.uid);
     try {
-      await deleteObject(context, place, { ...terms, preconditions: { ...terms.preconditions, holds: isListed } });
+      const preconditions = { ...terms.preconditions, holds: isListed };
+      await deleteObject(context, place, { ...terms, isOfMany: true, preconditions });
       deleted.push(each);
     } catch (error) {
       const isGone = hasCode(error, 404) || (hasCode(error, 409) && terms.preconditions === undefined);
