@@ -338,4 +338,9 @@ describe.skipIf(isMissing(component('kubectl')))('kubectl with Pods', () => {
     await removed;
     expect(await kubectl('get nodes')).toContain('Unknown,SchedulingDisabled');
   });
+
+  it('is told that there are no tokens of service accounts', async () => {
+    const why = 'failed to create token: this server makes no tokens of service accounts';
+    await expect(kubectl('create token default')).rejects.toThrow(why);
+  });
 });
