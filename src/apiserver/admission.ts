@@ -95,6 +95,7 @@ export interface Asked extends Pick<AdmissionReview, 'operation' | 'oldObject' |
   readonly place: NamespacedName;
   readonly subresource?: string | undefined;
   /** Of a deletion. */
+  readonly isOfMany?: boolean | undefined;
   readonly propagation?: string | undefined;
   readonly gracePeriodSeconds?: number | undefined;
   readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined;

@@ -50,6 +50,12 @@ export function methodNotAllowed(about?: Pick<About, 'group' | 'plural'>): Watch
   return refused(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', details);
 }
 
+/** 405, for `kubectl create token`: a token that this server made would be known to nobody. */
+export function noTokens(): WatchError {
+  const why = 'this server makes no tokens of service accounts: whom a token stands for, its `authenticate` says';
+  return refused(405, 'MethodNotAllowed', why, { kind: 'serviceaccounts' });
+}
+
 /** The most causes in an answer: every byte of an object could be wrong, and reported in a hundred bytes. */
 const MAX_CAUSES = 100;
 

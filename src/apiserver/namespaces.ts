@@ -19,6 +19,7 @@ import type { Storage } from '../storage/storage.ts';
 import { type Admission, unasked } from './admission.ts';
 import { forbidden, hasCode, notFound } from './api-status.ts';
 import { NAME_LABEL } from './kinds/tables.ts';
+import { type Condition, Remains } from './remains.ts';
 import { type Catalog, type EmptyTerms, type ResourceContext, type ResourceInfo, timestamp } from './resource-info.ts';
 import { kindOf, unknownKinds } from './stored-data.ts';
 import { type BackgroundDeps, Terminating } from './terminating.ts';
@@ -148,8 +149,8 @@ export class Namespaces {
   }
 
   /**
-   * Deletes what is in a namespace, whether or not the namespace itself has finalizers. Resolves to false if finalizers keep some
-   * objects. Rejects with 404 if the namespace has been deleted or replaced in the meantime.
+   * Deletes what is in a namespace, whether or not the namespace itself has finalizers. Resolves to false if something keeps some
+   * objects, and says so in its status. Rejects with 404 if the namespace has been deleted or replaced in the meantime.
    */
   private async empty(object: KubernetesObject, { dryRun, signal, check: mayGo }: EmptyTerms): Promise<boolean> {
     const { metadata } = object;
@@ -162,21 +163,47 @@ export class Namespaces {
     const check = async (): Promise<void> => {
       if ((await context.storage.get(namespace, { signal }))?.metadata?.uid !== uid) throw notFound(context.info, namespace);
     };
-    let isEmpty = true;
+    const left = await this.clearAll(context, namespace, { check, signal });
+    await this.tell(context, object, left);
+    return left.isEmpty && (await this.finalized(context, namespace, uid));
+  }
+
+  /** Deletes the objects of all kinds. Resolves to what is left. */
+  private async clearAll(
+    context: ResourceContext,
+    namespace: string,
+    terms: Pick<ClearTerms, 'check' | 'signal'>,
+  ): Promise<Remains> {
+    const left = new Remains(namespace, context.now());
     for (const info of this.contained()) {
-      if (await clear(this.deps.contextOf(info), namespace, { check, signal })) continue;
+      await clear(this.deps.contextOf(info), namespace, { ...terms, left });
       // While there are Pods, what protects them and others, such as policies, stays. Upstream: `OrderedNamespaceDeletion`.
-      if (isPods(info)) return false;
-      isEmpty = false;
+      if (isPods(info) && !left.isEmpty) return left;
     }
     const { catalog, storage } = this.deps;
-    for (const info of await unknownKinds(storage, { catalog, namespace, signal })) {
+    for (const info of await unknownKinds(storage, { catalog, namespace, signal: terms.signal })) {
       const isOne = (object: KubernetesObject): boolean => kindOf(object, info.prefix, namespace) !== undefined;
       const admission = context.admission?.about(this.deps.admissionOf(info));
       const own = { ...context, info, storage: storage.scope(info.prefix), admission, empty: undefined, prepared: undefined };
-      if (!(await clear(own, namespace, { check, signal, isOne }))) isEmpty = false;
+      await clear(own, namespace, { ...terms, left, isOne });
     }
-    return isEmpty && (await this.finalized(context, namespace, uid));
+    return left;
+  }
+
+  /** Says in a namespace's status what is left in it, if that is something, or was. */
+  private async tell({ storage, now }: ResourceContext, { metadata }: KubernetesObject, left: Remains): Promise<void> {
+    const { name = '', uid } = metadata ?? {};
+    const change = (current: KubernetesObject): KubernetesObject => {
+      const { conditions = [], ...status } = (current as Told).status ?? {};
+      if (current.metadata?.uid !== uid || (left.isEmpty && conditions.length === 0)) return current;
+      const next = left.conditionsAfter(conditions, timestamp(now()));
+      return next === conditions ? current : ({ ...current, status: { ...status, conditions: next } } as Told);
+    };
+    const found = await storage.get(name);
+    if (found === undefined || change(found) === found) return;
+    await storage.update(name, change).catch((error: unknown) => {
+      if (!hasCode(error, 404)) throw error;
+    });
   }
 
   /** Called when nothing is left in a namespace. Resolves to whether its spec has no other finalizers. */
@@ -248,21 +275,26 @@ export class Namespaces {
 
 const isPods = ({ resourceName }: ResourceInfo): boolean => resourceName === 'pods';
 
-/** Deletes the objects of one kind in a namespace. Resolves to whether none is left. */
+/** A namespace that says what is left in it. */
+interface Told extends KubernetesObject {
+  readonly status?: { readonly conditions?: readonly Condition[] };
+}
+
+interface ClearTerms {
+  readonly check: () => Promise<void>;
+  readonly signal: AbortSignal | undefined;
+  /** Gets the objects that are left. */
+  readonly left: Remains;
+  /** Selects objects; others are left alone. */
+  readonly isOne?: (object: KubernetesObject) => boolean;
+}
+
+/** Deletes the objects of one kind in a namespace. */
 async function clear(
   context: ResourceContext,
   namespace: string,
-  {
-    check,
-    signal,
-    isOne = () => true,
-  }: {
-    readonly check: () => Promise<void>;
-    readonly signal: AbortSignal | undefined;
-    /** Selects objects; others are left alone. */
-    readonly isOne?: (object: KubernetesObject) => boolean;
-  },
-): Promise<boolean> {
+  { check, signal, left, isOne = () => true }: ClearTerms,
+): Promise<void> {
   const scope = context.storage.scope(`${namespace}/`);
   const list = async (page: { limit: number; continue: string }): ReturnType<typeof scope.list> => {
     const listed = await scope.list({ limit: page.limit, continue: page.continue || undefined, signal });
@@ -272,5 +304,10 @@ async function clear(
   };
   const terms = { dryRun: false, propagation: 'Background', signal } as const;
   await deleteObjects({ ...context, removed: () => {} }, namespace, { ...terms, list });
-  return !(await scope.list({ limit: PAGE, signal })).items.some(isOne);
+  let next: string | undefined;
+  do {
+    const page = await scope.list({ limit: PAGE, continue: next, signal });
+    for (const object of page.items) if (isOne(object)) left.add(context.info, object);
+    next = page.continue;
+  } while (next);
 }

@@ -168,12 +168,12 @@ export class Resource<T extends object = KubernetesObject> implements ResourceCl
     return this.#shown(context, (await answered(context, terms, applied)).object, row);
   }
 
-  /** Deletes an object. Resolves with the object if finalizers still hold it, and with undefined if it is gone. */
+  /** Deletes an object. Resolves with the object if finalizers or its grace still hold it, and with undefined if it is gone. */
   async delete(name: string, options: DeleteOptions = {}): Promise<T | undefined> {
-    const { dryRun = false, signal, subresource, preconditions, propagation } = checkedDelete(options);
+    const { dryRun = false, signal, subresource, ...terms } = checkedDelete(options);
     if (subresource !== undefined) throw invalid('subresource', subresource, 'none: a subresource cannot be deleted');
     const context = this.#context();
-    const deleted = deleteObject(context, placeOf(this, name), { dryRun, signal, preconditions, propagation });
+    const deleted = deleteObject(context, placeOf(this, name), { dryRun, signal, ...terms });
     const { object, gone } = await answered(context, { signal }, deleted);
     return gone ? undefined : this.#shown(context, object, context.info.main);
   }

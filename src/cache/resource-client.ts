@@ -147,7 +147,7 @@ export interface DeleteOptions extends Omit<WriteOptions, 'fieldManager' | 'fiel
   readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined;
   /** What happens to the objects that it owns. Default: the server's. An `ApiServer` needs `garbageCollection` for it. */
   readonly propagation?: 'Foreground' | 'Background' | 'Orphan' | undefined;
-  /** How long a pod has to terminate, in seconds; a whole number. An `ApiServer` waits for nothing but finalizers. */
+  /** How long a pod has to terminate, in seconds; a whole number. Default: as its spec says. Other objects need no time. */
   readonly gracePeriodSeconds?: number | undefined;
 }
 

@@ -139,6 +139,116 @@ describe.skipIf(isMissing(component('kube-apiserver')))("the columns of Kubernet
       expect(await alike('GET', path)).toBe(404);
     });
 
+    /** When a Pod of an answer ends, with how much grace, in which generation and with which finalizers. */
+    const ending = ({ code, body: { kind, metadata = {} } }: Answer): unknown => {
+      const { deletionTimestamp, deletionGracePeriodSeconds: grace, generation, finalizers } = metadata;
+      return { code, kind, isMarked: deletionTimestamp !== undefined, grace, generation, finalizers };
+    };
+    const end = async (...asked: Parameters<typeof both>): Promise<unknown> => {
+      const [expected, own] = (await both(...asked)).map(ending);
+      expect([asked, own]).toEqual([asked, expected]);
+      return own;
+    };
+    const merge = { 'content-type': 'application/merge-patch+json' };
+    const gone = { code: 404 };
+
+    it('delete it with grace as upstream', async () => {
+      const path = await create('graceful', { nodeName: 'n' });
+      const told = { code: 200, kind: 'Pod', isMarked: true, grace: 30, generation: 2 };
+      expect(await end('DELETE', `${path}?dryRun=All`)).toMatchObject(told);
+      expect(await end('GET', path)).toMatchObject({ isMarked: false });
+      for (const options of [{}, {}, { gracePeriodSeconds: 60 }, { gracePeriodSeconds: 30 }])
+        expect(await end('DELETE', path, options)).toMatchObject(told);
+      expect(
+        await alike('POST', PODS, { metadata: { name: 'graceful' }, spec: { containers: [{ name: 'a', image: 'a' }] } }),
+      ).toBe(409);
+      expect(await end('DELETE', `${path}?gracePeriodSeconds=10`)).toMatchObject({ ...told, grace: 10 });
+      expect(await end('DELETE', path, { orphanDependents: false })).toMatchObject({ ...told, code: 202, grace: 10 });
+      expect(await end('DELETE', path, { gracePeriodSeconds: 0, preconditions: { uid: 'x' } })).toMatchObject({ code: 409 });
+      expect(await end('DELETE', path, { gracePeriodSeconds: 0, dryRun: ['All'] })).toMatchObject({ ...told, grace: 0 });
+      expect(await end('GET', path)).toMatchObject({ ...told, grace: 10 });
+      expect(await end('DELETE', path, { gracePeriodSeconds: 0 })).toMatchObject({ ...told, grace: 0 });
+      expect(await end('GET', path)).toMatchObject(gone);
+      const other = await create('less-than-nothing', { nodeName: 'n' });
+      expect(await end('DELETE', other, { gracePeriodSeconds: -5 })).toMatchObject({ ...told, grace: 1 });
+    });
+
+    it.each<[string, object, object?, string?]>([
+      ['at-once', { nodeName: 'n' }, { gracePeriodSeconds: 0 }],
+      ['its-own', { nodeName: 'n', terminationGracePeriodSeconds: 0 }],
+      ['succeeded', { nodeName: 'n' }, {}, 'Succeeded'],
+      ['failed', { nodeName: 'n' }, { gracePeriodSeconds: 30 }, 'Failed'],
+      ['unbound', {}, { gracePeriodSeconds: 30 }],
+    ])('delete it at once as upstream: %s', async (name, spec, options = {}, phase = '') => {
+      const path = await create(name, spec);
+      if (phase) await must('PATCH', `${path}/status`, { status: { phase } }, merge);
+      const told = { code: 200, kind: 'Pod', isMarked: true, grace: 0, generation: 2 };
+      expect(await end('DELETE', path, { ...options, dryRun: ['All'] })).toMatchObject(told);
+      expect(await end('DELETE', path, options)).toMatchObject(told);
+      expect(await end('GET', path)).toMatchObject(gone);
+    });
+
+    it('keep it until it has ended and has no finalizer, in any order, as upstream', async () => {
+      const held = async (name: string): Promise<string> => {
+        const path = await create(name, { nodeName: 'n' });
+        await must('PATCH', path, { metadata: { finalizers: ['x.io/held'] } }, merge);
+        await end('DELETE', path, {});
+        return path;
+      };
+      const [one, other] = [await held('held-1'), await held('held-2')];
+      const free = (path: string): Promise<unknown> => end('PATCH', path, { metadata: { finalizers: null } }, merge);
+      expect(await end('DELETE', one, { gracePeriodSeconds: 0 })).toMatchObject({ grace: 0, finalizers: ['x.io/held'] });
+      await end('DELETE', one, {});
+      expect(await free(one)).toMatchObject({ grace: 0 });
+      expect(await end('GET', one)).toMatchObject(gone);
+      expect(await free(other)).toMatchObject({ grace: 30 });
+      expect(await end('GET', other)).toMatchObject({ grace: 30, isMarked: true });
+      await end('DELETE', other, { gracePeriodSeconds: 0 });
+      expect(await end('GET', other)).toMatchObject(gone);
+    });
+
+    it('evict it with grace, and delete all with grace, as upstream', async () => {
+      const paths = await Promise.all(['evicted-3', 'one-of-all'].map((name) => create(name, { nodeName: 'n' })));
+      const [path, another] = paths as [string, string];
+      expect(await alike('POST', `${path}/eviction`, eviction('evicted-3', { gracePeriodSeconds: 20 }))).toBe(201);
+      expect(await end('GET', path)).toMatchObject({ isMarked: true, grace: 20, generation: 2 });
+      expect(await alike('POST', `${path}/eviction`, eviction('evicted-3', { gracePeriodSeconds: 0 }))).toBe(201);
+      expect(await end('GET', path)).toMatchObject(gone);
+      await create('unbound-of-all');
+      expect(await alike('DELETE', `${PODS}?labelSelector=a=x`)).toBe(200);
+      expect(await end('GET', another)).toMatchObject({ isMarked: true, grace: 30 });
+      expect(await end('GET', `${PODS}/unbound-of-all`)).toMatchObject(gone);
+      await must('DELETE', `${PODS}?gracePeriodSeconds=0`);
+    });
+
+    it('tell watches of its end as upstream', async () => {
+      const before = await must('GET', PODS);
+      for (const [name, spec, options] of [
+        ['told-1', { nodeName: 'n' }, {}],
+        ['told-1', { nodeName: 'n' }, { gracePeriodSeconds: 0 }],
+        ['told-2', {}, {}],
+      ] as const) {
+        if ((await both('GET', `${PODS}/${name}`))[0].code === 404) await create(name, spec);
+        await must('DELETE', `${PODS}/${name}`, options);
+      }
+      const urls = [theirs.url, url].map((from, at) => {
+        const query = `watch=1&timeoutSeconds=1&resourceVersion=${before[at].metadata.resourceVersion}`;
+        return `${from}${PODS}?${query}`;
+      });
+      const texts = [await theirs.fetch(urls[0] as string), await fetch(urls[1] as string)].map((each) => each.text());
+      const [expected, own] = (await Promise.all(texts)).map((text) =>
+        text.split('\n').flatMap((line) => {
+          if (line === '') return [];
+          const { type, object } = JSON.parse(line);
+          const { name, generation, deletionGracePeriodSeconds: grace } = object.metadata;
+          return [[type, name, generation, grace]];
+        }),
+      );
+      expect(own).toEqual(expected);
+      const told = [1, 1, 2].map((at) => `told-${at}`);
+      expect(own?.filter(([type]) => type === 'MODIFIED').map(([, name]) => name)).toEqual(told);
+    });
+
     it('write ephemeral containers as upstream', async () => {
       const path = await create('debugged');
       const patch = {
@@ -155,7 +265,6 @@ describe.skipIf(isMissing(component('kube-apiserver')))("the columns of Kubernet
       // Ours tracks only objects of which a manager was named.
       expect(own?.slice(0, 3)).toEqual(expected?.slice(0, 3));
       expect(expected?.[3]).toEqual(['f:ephemeralContainers']);
-      const merge = { 'content-type': 'application/merge-patch+json' };
       const send = (ephemeralContainers: unknown): Promise<number> =>
         alike('PATCH', `${path}/ephemeralcontainers`, { spec: { ephemeralContainers } }, merge);
       const debuggers = [
@@ -169,7 +278,6 @@ describe.skipIf(isMissing(component('kube-apiserver')))("the columns of Kubernet
 
     it('are resized as upstream', async () => {
       const path = `${await create('resized', { initContainers: [{ name: 'i', image: 'i' }] })}/resize`;
-      const merge = { 'content-type': 'application/merge-patch+json' };
       const send = (spec: object): Promise<number> => alike('PATCH', path, { spec }, merge);
       const [container] = (await must('GET', path))[1].spec.containers;
       expect(await send({ containers: [] })).toBe(422);
@@ -222,7 +330,17 @@ describe.skipIf(isMissing(component('kubectl')))('kubectl with Pods', () => {
       'patch pod web --subresource resize -p {"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"300m"}}}]}}',
     );
     expect(await kubectl('get pod web -o jsonpath={.spec.containers[0].resources.limits.cpu}')).toBe('300m');
+    // Its kubelet would do so.
+    const removed = kubectl('wait pod/web --for=jsonpath={.metadata.deletionGracePeriodSeconds}=30 --timeout=60s').then(() =>
+      kubectl('delete pod web --grace-period=0 --force'),
+    );
     expect(await kubectl('drain node-1 --force')).toContain('pod/web evicted');
+    await removed;
     expect(await kubectl('get nodes')).toContain('Unknown,SchedulingDisabled');
+  });
+
+  it('is told that there are no tokens of service accounts', async () => {
+    const why = 'failed to create token: this server makes no tokens of service accounts';
+    await expect(kubectl('create token default')).rejects.toThrow(why);
   });
 });

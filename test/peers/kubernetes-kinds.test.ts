@@ -149,8 +149,8 @@ describe.skipIf(isMissing(clientGo))("client-go's typed clients, in protobuf alo
     })[];
     expect(used.map(({ verb }) => verb)).toEqual(['Pod', 'Service', 'Deployment', 'StatefulSet', 'Job']);
     for (const { verb, answers, events } of used) {
-      // A Job is marked before it goes: its Pods stay.
-      const changes = Array(verb === 'Job' ? 5 : 4).fill('MODIFIED');
+      // A Job is marked before it goes, as its Pods stay, and a Pod, as it has grace.
+      const changes = Array(verb === 'Job' || verb === 'Pod' ? 5 : 4).fill('MODIFIED');
       expect(events).toEqual(['ADDED', ...changes, 'DELETED'].map((type) => `${type} *v1.${verb}`));
       const [created, updated, observed, , applied, read, list] = answers;
       const at = (answer: Json | undefined): Json => ({

@@ -1,6 +1,8 @@
 // The same webhooks, registered at a real kube-apiserver and at an ApiServer: they are asked the same, and clients get the same answers.
+
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BUILT_IN_KINDS, kubernetesKinds, ApiServer as OurServer, WEBHOOK_CONFIGURATIONS } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
@@ -92,7 +94,10 @@ interface Got {
 function content(object: Any): unknown {
   if (object === null || typeof object !== 'object') return object;
   const { uid, creationTimestamp, resourceVersion, managedFields, generation, ...metadata } = object.metadata ?? {};
-  return { ...object, metadata };
+  if (metadata.deletionTimestamp) metadata.deletionTimestamp = 'SET';
+  // Upstream says so of a list of custom resources.
+  if (metadata.continue === '') delete metadata.continue;
+  return { ...object, metadata, ...(object.items && { items: object.items.map(content) }) };
 }
 
 async function ask(base: string, [method, path, body, type = 'application/json']: Asked): Promise<Got> {
@@ -385,6 +390,81 @@ describe('webhooks', () => {
       expect(said.slice(3)).toEqual(said.slice(0, 3));
       expect(said[2][1].preconditions).toEqual({ uid: 'UID', resourceVersion: 'VERSION' });
     });
+  });
+
+  test('are asked about each object of a collection', async () => {
+    for (const kind of ['Mutating', 'Validating'] as const) {
+      await registered(kind, [webhook('all', { rules: [{ ...RULE, resources: ['configmaps', 'boxes'] }] })], async () => {
+        const options = { gracePeriodSeconds: 7, propagationPolicy: 'Background' };
+        for (const [query, body] of [
+          [''],
+          ['&dryRun=All'],
+          ['&gracePeriodSeconds=3'],
+          ['&gracePeriodSeconds=-3'],
+          ['', options],
+          [''],
+        ] as const) {
+          for (const name of ['all-1', 'all-2']) await both('POST', MAPS, map(name, {}, { app: 'all' }));
+          const { seen, code } = await both('DELETE', `${MAPS}?labelSelector=app=all${query}`, body);
+          expect([code, seen.length]).toEqual([200, 2]);
+        }
+        for (const name of ['a', 'b']) {
+          await both('POST', BOXES, { apiVersion: 'example.com/v1', kind: 'Box', metadata: { name, finalizers: ['x.io/held'] } });
+        }
+        expect((await both('DELETE', BOXES)).seen).toHaveLength(2);
+        for (const name of ['a', 'b']) await both('PATCH', `${BOXES}/${name}`, { metadata: { finalizers: null } }, MERGE);
+        for (const name of ['all-1', 'all-2']) await both('POST', MAPS, map(name, {}, { app: 'all' }));
+        reviews.decide.set('/all', ({ oldObject }) => ({ allowed: oldObject?.metadata.name !== 'all-1' }));
+        expect((await both('DELETE', `${MAPS}?labelSelector=app=all`)).code).toBe(400);
+        reviews.decide.clear();
+        await both('DELETE', `${MAPS}?labelSelector=app=all`);
+      });
+    }
+  });
+
+  test('are told the grace of a Pod, and of each of its two steps', async () => {
+    const spec = { nodeName: 'n', containers: [{ name: 'a', image: 'a' }], automountServiceAccountToken: false };
+    const pod = (name: string, more: object = {}): object => ({ metadata: { name }, spec: { ...spec, ...more } });
+    await ask(theirs.url, ['POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'default' } }]);
+    await registered(
+      'Validating',
+      [webhook('all', { rules: [{ ...RULE, operations: ['DELETE'], resources: ['pods'] }] })],
+      async () => {
+        const create = async (name: string, more?: object): Promise<void> => {
+          for (const base of [theirs.url, url]) expect((await ask(base, ['POST', PODS, pod(name, more)])).code).toBe(201);
+        };
+        const remove = async (name: string, options?: object): Promise<Any> => {
+          const found = [];
+          for (const base of [theirs.url, url]) {
+            reviews.asked.length = 0;
+            await ask(base, ['DELETE', `${PODS}${name && `/${name}`}`, options ?? {}]);
+            const told = reviews.asked.map(({ review: { request } }) => {
+              const { name: said, options: sent, oldObject } = request;
+              return { said, sent, of: oldObject.metadata.name, grace: oldObject.metadata.deletionGracePeriodSeconds };
+            });
+            // Upstream asks again if its cache was late.
+            found.push(told.filter((each, at) => !isDeepStrictEqual(each, told[at - 1])));
+          }
+          expect(found[1]).toEqual(found[0]);
+          return found[1];
+        };
+        await create('a');
+        for (const options of [
+          undefined,
+          undefined,
+          { gracePeriodSeconds: 50 },
+          { gracePeriodSeconds: 5 },
+          { gracePeriodSeconds: 0 },
+        ])
+          await remove('a', options);
+        await create('b', { nodeName: undefined });
+        expect(await remove('b', { gracePeriodSeconds: -1 })).toHaveLength(2);
+        await create('c');
+        await create('d', { nodeName: undefined });
+        await remove('');
+        await remove('', { gracePeriodSeconds: 0 });
+      },
+    );
   });
 
   test('refuse, warn, and change with the same answers', async () => {

@@ -22,7 +22,9 @@ export function createSecureFetch(ca: string, token: string): SecureFetch & { cl
   const agent = new Agent({ ca, keepAlive: true, maxSockets: 64 });
   const fetch = (url: string | URL, { method = 'GET', headers = {}, body, signal, path }: SecureInit = {}): Promise<Response> =>
     new Promise((resolve, reject) => {
-      const all = { authorization: `Bearer ${token}`, 'accept-encoding': 'gzip', ...headers };
+      // Node says the length of a body only with some methods: that of a DELETE would be taken for the next request.
+      const length = body !== undefined && { 'content-length': String(Buffer.byteLength(body)) };
+      const all = { authorization: `Bearer ${token}`, 'accept-encoding': 'gzip', ...length, ...headers };
       const options = { method, headers: all, signal: signal ?? undefined, ...(path !== undefined && { path }) };
       const isSecure = new URL(url).protocol === 'https:';
       const message = isSecure ? secureRequest(url, { ...options, agent }) : plainRequest(url, options);

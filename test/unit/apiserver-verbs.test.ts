@@ -393,6 +393,20 @@ describe('delete', () => {
     expect(names(await call('GET', all))).toEqual(['d']);
   });
 
+  test('makes no tokens of service accounts, and says why', async () => {
+    const { call } = rig({ resources: BUILT_IN_KINDS });
+    const path = '/api/v1/namespaces/default/serviceaccounts/a/token';
+    const sent = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
+    const { code, body } = await call('POST', path, sent);
+    expect([code, body.reason, body.message]).toEqual([
+      405,
+      'MethodNotAllowed',
+      'this server makes no tokens of service accounts: whom a token stands for, its `authenticate` says',
+    ]);
+    expect((await call('GET', path)).code).toBe(404);
+    expect((await call('POST', path.replace('token', 'other'), sent)).body.message).toContain('does not allow this method');
+  });
+
   test('of a collection of several pages is of what was asked for in each of them, as it was then', async () => {
     const { call } = rig({ cache: false });
     const create = (name: string, kept: string): Promise<Answered> =>

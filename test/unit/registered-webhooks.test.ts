@@ -143,9 +143,15 @@ describe('a registered webhook', () => {
     expect(told()).toEqual([{ ...head('Delete'), gracePeriodSeconds: 1, propagationPolicy: 'Background' }]);
     for (const name of ['a', 'b']) await call('POST', MAPS, map(name));
     reviews.asked.length = 0;
-    await call('DELETE', MAPS);
-    // That each is still the one that was listed is not a precondition of the client.
-    expect(told()).toEqual([head('Delete'), head('Delete')]);
+    await call('DELETE', `${MAPS}?gracePeriodSeconds=-3`);
+    // Of a collection, each object is told, but no name. That it is still the one that was listed is not a precondition of the client.
+    const listed = reviews.asked.map(({ review: { request } }) => [
+      request.name,
+      request.namespace,
+      request.oldObject.metadata.name,
+    ]);
+    expect(listed).toEqual(['a', 'b'].map((name) => [undefined, 'default', name]));
+    expect(told()).toEqual([1, 2].map(() => ({ ...head('Delete'), gracePeriodSeconds: -3 })));
     await call('POST', MAPS, map('a'));
     const unsafe = 'ignoreStoreReadErrorWithClusterBreakingPotential';
     expect((await call('DELETE', `${MAPS}/a?${unsafe}=true`)).code).toBe(409);

@@ -18,7 +18,17 @@ import { toStatus } from '../../watch/event.ts';
 import { type Soon, setPace } from '../../watch/fair-queue.ts';
 import type { ServedAnswer } from '../../watch/telemetry.ts';
 import { forClient, warnInto } from '../admission.ts';
-import { badRequest, LEAVING, methodNotAllowed, noSuchPath, REVOKED, statusOf, TIMED_OUT, unfinished } from '../api-status.ts';
+import {
+  badRequest,
+  LEAVING,
+  methodNotAllowed,
+  noSuchPath,
+  noTokens,
+  REVOKED,
+  statusOf,
+  TIMED_OUT,
+  unfinished,
+} from '../api-status.ts';
 import { isReview } from '../kinds/common.ts';
 import type { Asker } from '../kinds/reviews.ts';
 import type { Settings } from '../options.ts';
@@ -362,6 +372,7 @@ export class Api {
     if (info === undefined || !isPlace(info, path.namespace)) throw noSuchPath();
     const creates = request.method === 'POST' && path.subresource && rowOf(info, path.subresource)?.verbs.includes('create');
     const verb = creates ? 'create' : toVerb(request.method, path, isWatch);
+    if (verb === undefined && info.resourceName === 'serviceaccounts' && path.subresource === 'token') throw noTokens();
     if (verb === undefined) throw methodNotAllowed(path.subresource === undefined ? undefined : info);
     progress.verb = verb;
     const resource = path.subresource === undefined ? info.resourceName : `${info.resourceName}/${path.subresource}`;

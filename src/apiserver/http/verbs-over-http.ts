@@ -13,7 +13,7 @@ import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { badRequest, hasCode, invalidOptions, methodNotAllowed, noSuchPath, notFound, statusOf } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
-import { isKubernetesGroup } from '../kinds/common.ts';
+import { isKubernetesGroup, RETURNED_WHEN_GONE } from '../kinds/common.ts';
 import type { Asker } from '../kinds/reviews.ts';
 import { shapeOf, typed } from '../kinds/tables.ts';
 import { toPatchType } from '../patch/patch.ts';
@@ -197,7 +197,10 @@ async function readDeleteTerms(task: Task): Promise<OwnDeleteTerms> {
   return terms;
 }
 
-type OwnDeleteTerms = Pick<DeleteTerms, 'dryRun' | 'preconditions' | 'propagation' | 'gracePeriodSeconds'>;
+interface OwnDeleteTerms extends Pick<DeleteTerms, 'dryRun' | 'preconditions' | 'propagation' | 'gracePeriodSeconds'> {
+  /** What older clients send instead of a policy. */
+  readonly orphanDependents: boolean | undefined;
+}
 
 function toDeleteTerms(task: Task, body: unknown): OwnDeleteTerms {
   const { query } = task;
@@ -220,8 +223,8 @@ function toDeleteTerms(task: Task, body: unknown): OwnDeleteTerms {
     dryRun: tries.length > 0,
     preconditions: toPreconditions(task, body.preconditions ?? {}),
     propagation: (asked as DeleteTerms['propagation'] | null) ?? undefined,
-    // Upstream, less than nothing is a second.
-    gracePeriodSeconds: grace === undefined ? undefined : Number(grace) < 0 ? 1 : Number(grace),
+    orphanDependents: orphan,
+    gracePeriodSeconds: grace === undefined ? undefined : Number(grace),
   };
 }
 
@@ -428,9 +431,9 @@ async function remove(task: Task, presentation: Presentation): Promise<Answer> {
   const place = placeOf(task);
   const terms = await readDeleteTerms(task);
   const { object, gone } = await deleteObject(context, place, { ...terms, signal });
-  // Upstream: `ReturnDeletedObject`.
-  if (!gone || (context.info.group === '' && context.info.plural === 'serviceaccounts'))
-    return answerOf(task, presentation, 200, object);
+  // Only those who ask in this old way are told by the code that the object is still there.
+  if (!gone) return answerOf(task, presentation, terms.orphanDependents === false ? 202 : 200, object);
+  if (RETURNED_WHEN_GONE.has(context.info.resourceName)) return answerOf(task, presentation, 200, object);
   return jsonAnswer(200, success(context.info, object));
 }
 

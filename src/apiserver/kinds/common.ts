@@ -72,5 +72,13 @@ export const UPDATED_BY_VERSION: ReadonlySet<string> = new Set([
   ...['mutating', 'validating'].map((which) => `${which}webhookconfigurations.admissionregistration.k8s.io`),
 ]);
 
+/** Of these kinds, the answer to a deletion is the object even if it is gone. Upstream: `ReturnDeletedObject`. */
+export const RETURNED_WHEN_GONE: ReadonlySet<string> = new Set([
+  ...['persistentvolumes', 'persistentvolumeclaims', 'pods', 'podtemplates', 'resourcequotas', 'services', 'serviceaccounts'],
+  ...['csidrivers', 'csinodes', 'storageclasses', 'volumeattachments', 'volumeattributesclasses'].map(
+    (name) => `${name}.storage.k8s.io`,
+  ),
+]);
+
 /** Whether a group belongs to Kubernetes. */
 export const isKubernetesGroup = (group: string): boolean => /^[^.]*$|\.k8s\.io$/.test(group);

@@ -7,6 +7,7 @@
  *     /binding               a Binding         the Pod gets a node, as a scheduler wants
  *     /eviction              an Eviction       the Pod is deleted, if its budget allows it: verbs/evict.ts
  *
+ * A Pod on a node is deleted with grace: verbs/grace.ts.
  * Upstream: `registry/core/pod/storage`.
  */
 import { nameOf } from '../../cache/resource-client.ts';
@@ -179,6 +180,17 @@ const SUBRESOURCES: readonly Subresource[] = [
   }),
 ];
 
+/** A Pod that has a node, and has not ended, is told to end: its kubelet removes it. Upstream: `CheckGracefulDelete`. */
+function graceOf({ spec, status }: Json, asked: number | undefined): number {
+  const { nodeName, terminationGracePeriodSeconds: own } = (spec ?? {}) as Json & {
+    terminationGracePeriodSeconds?: number | null;
+  };
+  const { phase } = (status ?? {}) as Json;
+  if (!nodeName || phase === 'Succeeded' || phase === 'Failed') return 0;
+  const seconds = asked ?? own ?? 0;
+  return seconds < 0 ? 1 : seconds;
+}
+
 type Fields = NonNullable<ResourceDefinition['fields']>;
 
 const field =
@@ -210,6 +222,6 @@ const FIELDS: Readonly<Record<string, Fields>> = {
 /** A definition with all this. */
 export function withParts(kind: ResourceDefinition): ResourceDefinition {
   const fields = FIELDS[nameOf(kind)];
-  const more = { completed: completedOf(kind.kind), ...(kind.kind === 'Pod' && { subresources: SUBRESOURCES }) };
+  const more = { completed: completedOf(kind.kind), ...(kind.kind === 'Pod' && { subresources: SUBRESOURCES, graceOf }) };
   return { ...kind, ...(fields && { fields }), shape: { ...kind.shape, ...more } };
 }

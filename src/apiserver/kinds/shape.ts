@@ -76,6 +76,8 @@ export interface Shape {
   readonly countsGenerations?: boolean | undefined;
   /** Fills in what has to be in each object that is stored. */
   readonly completed?: (<T extends Readonly<Record<string, unknown>>>(object: T) => T) | undefined;
+  /** How many seconds such an object has to end, if a deletion asks for this many. Absent: the kind has no graceful deletion. */
+  readonly graceOf?: ((object: Readonly<Record<string, unknown>>, asked: number | undefined) => number) | undefined;
   /** Rows of further paths of such objects. */
   readonly subresources?: readonly object[] | undefined;
   /** Its schema. Default: made of its fields. */

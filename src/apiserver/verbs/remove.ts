@@ -1,15 +1,17 @@
 /**
  * Deletion. An object with finalizers is not deleted at once: it gets a deletion time, and goes with its last finalizer. What
- * should happen to its dependents is also a finalizer, which the garbage collector removes once it has happened.
+ * should happen to its dependents is also a finalizer, which the garbage collector removes once it has happened. An object whose
+ * kind knows graceful deletion is told to end first: grace.ts.
  *
  *     there --delete, no finalizers-------------------------------------> gone
  *       '----delete, finalizers---> waiting --last one removed (update)-----^
  */
-import type { KubernetesObject } from '../../cache/object.ts';
+import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import type { DeleteOptions, NamespacedName } from '../../cache/resource-client.ts';
 import { paceOf } from '../../watch/fair-queue.ts';
 import { conflict, hasCode, MODIFIED, notFound, translated } from '../api-status.ts';
 import { type ResourceContext, storageKey, timestamp } from '../resource-info.ts';
+import { endingOf, graceOf, isDone } from './grace.ts';
 import { withMeta } from './metadata.ts';
 import { presented } from './read.ts';
 
@@ -26,10 +28,12 @@ export interface DeleteTerms {
   readonly preconditions?: Preconditions | undefined;
   /** What happens to the object's dependents. Default: as its finalizers say, or in the background. */
   readonly propagation?: DeleteOptions['propagation'];
-  /** What the client asks for: nothing here takes time to end. Only hooks and webhooks are told. */
+  /** How long the object has to end, if its kind needs time for it. Default: as the object says. Hooks and webhooks are told. */
   readonly gracePeriodSeconds?: number | undefined;
   readonly dryRun: boolean;
   readonly signal?: AbortSignal | undefined;
+  /** Whether a collection is deleted: webhooks are told the options as they are sent, and no name. */
+  readonly isOfMany?: boolean | undefined;
 }
 
 /** The finalizers that say what happens to dependents. Upstream: `FinalizerOrphanDependents`, `FinalizerDeleteDependents`. */
@@ -74,28 +78,31 @@ interface Deleted {
 
 const MAX_ATTEMPTS = 100;
 
-/** Deletes an object, or marks it as waiting for its finalizers. */
+/** Deletes an object, or marks it as waiting for its finalizers, or as ending. */
 export async function deleteObject(context: ResourceContext, place: NamespacedName, terms: DeleteTerms): Promise<Deleted> {
   const { info, storage } = context;
   const key = storageKey(place);
   const { dryRun, signal } = terms;
-  let { preconditions } = terms;
+  let { preconditions, gracePeriodSeconds } = terms;
   let emptied: KubernetesObject | undefined;
   // An object that was emptied has already been admitted.
-  const admit = (oldObject: KubernetesObject): Promise<void> | undefined =>
-    emptied
-      ? undefined
-      : context.admission?.validate(undefined, { ...terms, operation: 'DELETE', place, oldObject: presented(info, oldObject) });
+  const admit = (oldObject: KubernetesObject): Promise<void> | undefined => {
+    if (emptied) return undefined;
+    if (!terms.isOfMany) gracePeriodSeconds = graceOf(context, oldObject, gracePeriodSeconds);
+    const about = { ...terms, gracePeriodSeconds, operation: 'DELETE', place, oldObject: presented(info, oldObject) } as const;
+    return context.admission?.validate(undefined, about);
+  };
   const validate = (current: KubernetesObject): void | Promise<void> => {
     // Another object with this name has not been emptied, and is not the one to delete.
     if (emptied && current.metadata?.uid !== emptied.metadata?.uid) throw notFound(info, place.name);
     checkPreconditions(context, current, preconditions);
-    if (isHeld(context, current, terms)) throw new HasFinalizers();
+    if (isHeld(context, current, terms)) throw new Held();
     const admitted = admit(current);
     if (admitted && dryRun) return admitted.then(() => Promise.reject(new DryRunDone(current)));
     if (dryRun) throw new DryRunDone(current);
     return admitted;
   };
+  let marked: KubernetesObject | undefined;
   for (let attempt = 1; ; attempt++) {
     try {
       if (context.empty) {
@@ -119,43 +126,54 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
       return { object, gone: true };
     } catch (error) {
       if (error instanceof DryRunDone) return { object: error.object, gone: true };
-      if (!(error instanceof HasFinalizers)) throw translated(error, info, place.name);
+      // Its kubelet has been faster.
+      if (marked && hasCode(error, 404)) return { object: marked, gone: true };
+      if (!(error instanceof Held)) throw translated(error, info, place.name);
     }
-    const marked = await mark(context, key, { ...terms, preconditions, admit }).catch((error: unknown) => {
-      // The last finalizer has gone in the meantime.
-      if (!(error instanceof FinalizersGone)) throw translated(error, info, place.name);
+    marked = await mark(context, key, { ...terms, preconditions, admit }).catch((error: unknown) => {
+      // What held it has gone in the meantime.
+      if (!(error instanceof Unheld)) throw translated(error, info, place.name);
       if (attempt === MAX_ATTEMPTS) throw conflict(info, place.name, MODIFIED);
       return undefined;
     });
-    if (marked !== undefined) return { object: marked, gone: false };
+    if (marked === undefined) continue;
+    const gone = isDone(marked);
+    if (dryRun || !gone) return { object: marked, gone };
+    if (preconditions?.resourceVersion !== undefined) preconditions = { ...preconditions, resourceVersion: versionOf(marked) };
   }
 }
 
+/** Marks an object as being deleted. Without finalizers and grace, it can go then. */
 async function mark(
   context: ResourceContext,
   key: string,
   terms: DeleteTerms & { readonly admit: (current: KubernetesObject) => Promise<void> | undefined },
 ): Promise<KubernetesObject> {
   const { storage, now } = context;
-  const admitted = (current: KubernetesObject): KubernetesObject | Promise<KubernetesObject> =>
-    terms.admit(current)?.then(() => change(current)) ?? change(current);
-  const change = (current: KubernetesObject): KubernetesObject => {
+  const admitted = (current: KubernetesObject): KubernetesObject | Promise<KubernetesObject> => {
     checkPreconditions(context, current, terms.preconditions);
-    if (!isHeld(context, current, terms)) throw new FinalizersGone();
-    const finalizers = finalizersOf(context, current, terms);
-    if (current.metadata?.deletionTimestamp !== undefined) return withMeta(current, { finalizers });
-    if (context.marked) return context.marked(withMeta(current, { finalizers }));
-    const generation = current.metadata?.generation;
-    return withMeta(current, {
-      finalizers,
-      deletionTimestamp: timestamp(now()),
-      deletionGracePeriodSeconds: 0,
-      generation: generation === undefined ? undefined : generation + 1,
-    });
+    if (!isHeld(context, current, terms)) throw new Unheld();
+    const ending = endingOf(context, current, terms.gracePeriodSeconds);
+    // Upstream, nobody is asked then.
+    if (ending === 'pending') return current;
+    const change = (): KubernetesObject => {
+      const finalizers = finalizersOf(context, current, terms);
+      if (ending !== 'now') return withMeta(current, { finalizers, ...ending });
+      if (current.metadata?.deletionTimestamp !== undefined) return withMeta(current, { finalizers });
+      if (context.marked) return context.marked(withMeta(current, { finalizers }));
+      const generation = current.metadata?.generation;
+      return withMeta(current, {
+        finalizers,
+        deletionTimestamp: timestamp(now()),
+        deletionGracePeriodSeconds: 0,
+        generation: generation === undefined ? undefined : generation + 1,
+      });
+    };
+    return terms.admit(current)?.then(change) ?? change();
   };
   if (!terms.dryRun) return storage.update(key, admitted, { signal: terms.signal, ttlSeconds: context.ttlSeconds });
   const current = await storage.get(key, { signal: terms.signal });
-  if (current === undefined) throw new FinalizersGone();
+  if (current === undefined) throw new Unheld();
   return admitted(current);
 }
 
@@ -182,9 +200,10 @@ export function checkPreconditions(
   if (preconditions?.holds?.(current) === false) throw conflict(info, metadata?.name ?? '', MODIFIED);
 }
 
-/** Whether an object must be marked before it can be deleted, or waits for its finalizers. */
+/** Whether an object must be marked before it can be deleted, or waits for its finalizers, or for its end. */
 const isHeld = (context: ResourceContext, object: KubernetesObject, terms: DeleteTerms): boolean =>
   finalizersOf(context, object, terms).length > 0 ||
+  endingOf(context, object, terms.gracePeriodSeconds) !== 'now' ||
   (context.marked !== undefined && object.metadata?.deletionTimestamp === undefined);
 
 /** How many deletions there are between two looks at the clock. */
@@ -229,7 +248,8 @@ export async function deleteObjects<T extends KubernetesObject>(
     // Not a precondition of the client, which webhooks are told.
     const isListed = (current: KubernetesObject): boolean => [undefined, current.metadata?.uid].includes(metadata?.uid);
     try {
-      await deleteObject(context, place, { ...terms, preconditions: { ...terms.preconditions, holds: isListed } });
+      const preconditions = { ...terms.preconditions, holds: isListed };
+      await deleteObject(context, place, { ...terms, isOfMany: true, preconditions });
       deleted.push(each);
     } catch (error) {
       const isGone = hasCode(error, 404) || (hasCode(error, 409) && terms.preconditions === undefined);
@@ -239,9 +259,9 @@ export async function deleteObjects<T extends KubernetesObject>(
   return deleted;
 }
 
-class HasFinalizers extends Error {}
-/** It no longer has any. */
-class FinalizersGone extends Error {}
+class Held extends Error {}
+/** It no longer is. */
+class Unheld extends Error {}
 /** A dry run has shown that it could be deleted. */
 class DryRunDone extends Error {
   readonly object: KubernetesObject;

@@ -35,6 +35,7 @@ import { isAction, type Subresource, withMembers } from '../subresources.ts';
 import { isOurCheck, tellingOf } from '../validation/causes.ts';
 import { type FieldCheck, invalidPatch, unreadable } from '../validation/field-check.ts';
 import { fitting } from '../validation/object-schema.ts';
+import { isDone } from './grace.ts';
 import { managedFieldsAfter, sameButTimes, type Writer } from './managed-fields.ts';
 import {
   baseCauses,
@@ -537,11 +538,6 @@ async function finish(
   const deleted = await context.storage.delete(storageKey(place), { resourceVersion: versionOf(current), signal });
   context.removed(place.namespace);
   return withMeta(next, { resourceVersion: versionOf(deleted) });
-}
-
-/** Whether an object is only waiting for finalizers, and has none. */
-function isDone({ metadata }: KubernetesObject): boolean {
-  return metadata?.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0;
 }
 
 /** Not a failure: after the update, nothing holds the object. */

@@ -47,6 +47,8 @@ import {
 /** A write that webhooks may be asked about. */
 interface Write extends Pick<Asked, 'operation' | 'place' | 'oldObject' | 'dryRun' | 'signal'> {
   readonly info: ResourceInfo;
+  /** As webhooks hear it: empty if the server will make it, or if a collection is deleted. */
+  readonly name: string;
   /** What is written: the object itself, or a subresource. */
   readonly row: Subresource;
   /** Upstream: `UserInfo`. */
@@ -331,6 +333,7 @@ function writeOf(info: ResourceInfo, asked: Asked, writer: AdmittedWriter): Writ
   const verb = operation.charAt(0) + operation.slice(1).toLowerCase();
   return {
     ...{ operation, info, place, oldObject, dryRun, signal, warn: writer.warn, converted: new WeakMap() },
+    name: asked.isOfMany ? '' : place.name,
     row: rowOf(info, subresource || undefined) ?? info.main,
     userInfo: writer === SERVER ? SERVER_INFO : userOf(writer.user),
     options: {
@@ -382,7 +385,7 @@ function isFor(rule: WebhookRule, info: ResourceInfo, { operation, row }: Write)
 
 /** Without the objects. Upstream: `CreateV1AdmissionReview`. */
 function requestOf(as: ResourceInfo, write: Write): object {
-  const { info, row, operation, place, userInfo, dryRun, options } = write;
+  const { info, row, operation, name, userInfo, dryRun, options } = write;
   const kindOf = (one: ResourceInfo): object => {
     const { group, version, kind } = row.kind ?? one;
     return { group, version, kind };
@@ -392,7 +395,7 @@ function requestOf(as: ResourceInfo, write: Write): object {
   return {
     ...{ kind: kindOf(as), resource: resourceOf(as), ...(row.name && { subResource: row.name }) },
     ...{ requestKind: kindOf(info), requestResource: resourceOf(info), ...(row.name && { requestSubResource: row.name }) },
-    ...{ ...(place.name && { name: place.name }), ...(namespace && { namespace }) },
+    ...{ ...(name && { name }), ...(namespace && { namespace }) },
     ...{ operation, userInfo, dryRun, options },
   };
 }
