@@ -180,7 +180,7 @@ describe('a registered webhook', () => {
     await call('DELETE', '/api/v1/namespaces/n');
     await eventually(() => expect(paths()).toEqual(['/maps']));
     expect(reviews.asked[0]?.review.request).toMatchObject({
-      ...{ operation: 'DELETE', name: 'a', namespace: 'n' },
+      ...{ operation: 'DELETE', namespace: 'n', oldObject: { metadata: { name: 'a' } } },
       userInfo: { username: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] },
     });
   });
