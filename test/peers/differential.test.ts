@@ -9,6 +9,7 @@ import { BUILT_IN_KINDS, ApiServer as OurServer, type ResourceDefinition } from 
 import { MemoryStorage } from 'watchmux/storage';
 import { component, isMissing } from '../components.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
+import { caughtUp } from './caught-up.ts';
 import { DIFFERENCES, differenceOf, OTHER_HEADERS, type Part } from './differential/differences.ts';
 import { asOurs, documentsOf, hashedOf } from './differential/documents.ts';
 import { FIELD_REQUESTS, MEALS, MEALS_CRD, MEALS_PATH } from './differential/fields.ts';
@@ -57,8 +58,10 @@ async function ask(side: Side, asked: Asked): Promise<Answered> {
   }
 }
 
+const pathOf = ({ path }: Asked, memory: Memory): string => (typeof path === 'string' ? path : path(memory));
+
 async function answered({ url, fetch, memory }: Side, asked: Asked): Promise<Answered> {
-  const path = typeof asked.path === 'string' ? asked.path : asked.path(memory);
+  const path = pathOf(asked, memory);
   const body = typeof asked.body === 'function' ? asked.body(memory) : asked.body;
   // Node sends the body of a DELETE without its length, unless it is told.
   const length = asked.method === 'DELETE' && body !== undefined && { 'content-length': String(body.length) };
@@ -182,7 +185,8 @@ interface Told {
   readonly parts: readonly Part[];
 }
 
-async function both(sides: readonly [Side, Side], asked: Asked): Promise<Told> {
+async function both(sides: readonly [Side, Side], asked: Asked, real: ApiServer): Promise<Told> {
+  if (['PATCH', 'PUT', 'DELETE'].includes(asked.method)) await caughtUp(real, pathOf(asked, sides[0].memory));
   const [theirs, ours] = await Promise.all([ask(sides[0], asked), ask(sides[1], asked)]);
   return { asked, theirs, ours, parts: differing(theirs, ours) };
 }
@@ -213,7 +217,7 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
       { url, fetch, memory: newMemory() },
     ];
     for (const batch of batches([...REQUESTS, ...FIELD_REQUESTS, ...SCALE_REQUESTS, ...KIND_REQUESTS])) {
-      told.push(...(await Promise.all(batch.map((asked) => both(sides, asked)))));
+      told.push(...(await Promise.all(batch.map((asked) => both(sides, asked, real)))));
     }
   }, START_MS * 4);
 

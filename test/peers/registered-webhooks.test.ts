@@ -11,6 +11,7 @@ import { eventually } from '../eventually.ts';
 import { patched, type ReviewServer, startReviewServer } from '../unit/review-server.ts';
 import { RIGHT_REGISTRATIONS, WRONG_REGISTRATIONS } from '../unit/wrong-registrations.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
+import { caughtUp } from './caught-up.ts';
 
 const START_MS = 90_000;
 const MAPS = '/api/v1/namespaces/default/configmaps';
@@ -119,18 +120,9 @@ function shown({ path, review }: ReviewServer['asked'][number]): object {
   return { path, ...review, request: { ...request, object: content(object), oldObject: content(oldObject) } };
 }
 
-/** A kube-apiserver changes what its cache has, and asks webhooks once more if that was late. */
-async function untilCached([method, path]: Asked): Promise<void> {
-  const [object] = /^.*?\/namespaces\/[^/?]+\/[^/?]+\/[^/?]+/.exec(path) ?? [];
-  if (object === undefined || method === 'GET') return;
-  const versionOf = async (query: string): Promise<unknown> =>
-    ((await (await theirs.fetch(theirs.url + object + query)).json()) as Any).metadata.resourceVersion;
-  await eventually(async () => expect(await versionOf('?resourceVersion=0')).toBe(await versionOf('')));
-}
-
 /** Asks both servers. Their answers, and what webhooks are asked, must be the same. */
 async function both(...asked: Asked): Promise<Got & { readonly seen: readonly Any[] }> {
-  await untilCached(asked);
+  if (asked[0] !== 'GET') await caughtUp(theirs, asked[1]);
   const sides: { got: Got; seen: readonly object[] }[] = [];
   for (const base of [theirs.url, url]) {
     reviews.asked.length = 0;
